@@ -1,0 +1,1 @@
+"""The rules of the canary: counts in, decision out; no I/O, clock or environment."""

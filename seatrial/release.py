@@ -1,0 +1,55 @@
+"""The release: one run for one model, and how it ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field
+
+from seatrial.digests import Digest
+from seatrial.names import ModelName
+from seatrial.spec import Closed
+
+Outcome = Literal["promoted", "unchanged", "refused", "rolled_back", "superseded", "failed"]
+
+EXIT_CODES: Final[dict[Outcome, int]] = {
+    "promoted": 0,
+    "unchanged": 0,
+    "refused": 10,
+    "rolled_back": 11,
+    "superseded": 12,
+    "failed": 1,
+}
+"""What the command and settle_release exit with."""
+
+
+class Served(Closed):
+    """A version that serves or served: enough to compare with and to find its bundle."""
+
+    version: int = Field(ge=1)
+    bundle: Digest = Field(description="digest of its bundle")
+    image: str = Field(description="repository@sha256:…")
+    release_digest: Digest = Field(description="digest of source, spec, data and step images that made it")
+
+
+class Release(Closed):
+    """What resolve_release found out and every later step reads: `release.json`."""
+
+    release_id: str = Field(min_length=1, max_length=253, description="the Workflow's uid; a retry has the same")
+    model_name: ModelName
+    version: int = Field(ge=1, description="reserved for this release id, never reused")
+    revision: str = Field(description="commit of the source, with +worktree when the folder on disk was taken")
+    reason: str = Field(max_length=2000, description="why the release was asked for, free text")
+    data_uri: str
+    source_digest: Digest
+    spec_digest: Digest
+    data_digest: Digest
+    images_digest: Digest = Field(description="of the step images, so that a new step makes a new release")
+    release_digest: Digest = Field(description="over the four above; equal to the champion's means unchanged")
+    champion: Served | None = Field(description="None: the first release of this model")
+
+
+def read(path: Path) -> Release:
+    """The release in a `release.json` that resolve_release wrote."""
+    return Release.model_validate_json(path.read_bytes())

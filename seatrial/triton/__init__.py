@@ -1,0 +1,1 @@
+"""The rules of serving with Triton: configuration, request schema, requests; no I/O, clock or environment."""

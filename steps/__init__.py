@@ -1,0 +1,1 @@
+"""The steps: one container each. A step never imports another."""

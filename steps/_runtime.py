@@ -1,0 +1,152 @@
+"""How every step runs: parse the arguments, run, write the outputs, exit with the right code.
+
+Small values come as `--kebab-name text`, files at `in/<name>`; files go to `out/<name>`, small values to
+`out/params/<name>`, all under $SEATRIAL_IO. Everything is written under a temporary name and renamed, the parameters
+last: a reader sees all of a step's outputs or none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from seatrial.errors import InvalidInput, StepError, shortened
+from steps._contract import Contract, Step, kebab
+
+EVENT_TEXT_MAX = 4096
+
+In = TypeVar("In", bound=Contract)
+Out = TypeVar("Out", bound=Contract)
+
+
+def main(
+    name: str, step: Step, inputs_type: type[In], run: Callable[[In, Path], Out], arguments: list[str] | None = None
+) -> None:
+    """Run a step and exit.
+
+    Args:
+        name: The step's package name, like evaluate_model.
+        step: How it runs; its summary is printed by `--help`.
+        inputs_type: What it takes.
+        run: The step: its inputs and a scratch folder → its outputs. Output files lie in the scratch folder.
+        arguments: The command line; None: this process's own.
+    """
+    started = time.monotonic()
+    arguments = sys.argv[1:] if arguments is None else arguments
+    root = Path(os.environ.get("SEATRIAL_IO", "/io"))
+    try:
+        if "--help" in arguments or "-h" in arguments:
+            print(usage(name, step, inputs_type))  # noqa: T201 - asked for on the terminal
+            sys.exit(0)
+        inputs = parse(inputs_type, arguments, root / "in")
+        event("start", step=name, inputs=inputs.model_dump(mode="json"))
+        scratch = _fresh(root / "out" / f".{name}.partial")
+        outputs = run(inputs, scratch)
+        written = _write(outputs, root / "out")
+        shutil.rmtree(scratch)
+    except StepError as error:
+        event("failed", step=name, error=str(error), kind=type(error).__name__, exit_code=error.exit_code)
+        sys.stderr.write(f"{name}: {error}\n")
+        sys.exit(error.exit_code)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a bug of ours, and must end as one
+        traceback.print_exc()
+        event("failed", step=name, error=shortened(error), kind=type(error).__name__, exit_code=StepError.exit_code)
+        sys.exit(StepError.exit_code)
+    event(
+        "done",
+        step=name,
+        outputs=outputs.model_dump(mode="json", exclude=set(_files(outputs))),
+        bytes=written,
+        seconds=round(time.monotonic() - started, 3),
+        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+    sys.exit(0)
+
+
+def event(what: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can say
+    """One JSON line on stdout: at the start, per outside effect, at the end."""
+    line = json.dumps({"event": what, **facts}, default=str, ensure_ascii=False)
+    if len(line) > EVENT_TEXT_MAX:
+        line = json.dumps(
+            {"event": what, **{key: shortened(value) for key, value in facts.items()}}, ensure_ascii=False
+        )
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def parse(inputs_type: type[In], arguments: list[str], files: Path) -> In:
+    """The inputs on a command line, and where its files lie.
+
+    Raises:
+        InvalidInput: An argument is unknown, missing, given twice or no value of its type; or a file is not there.
+    """
+    values: dict[str, Any] = {}
+    names = {f"--{name}": name.replace("-", "_") for name in inputs_type.parameters()}
+    for flag, text in zip(arguments[::2], [*arguments[1::2], None], strict=False):
+        if flag not in names:
+            raise InvalidInput(f"unknown argument {shortened(flag)!r}; this step takes {sorted(names)}")
+        if text is None:
+            raise InvalidInput(f"{flag} needs a value after it")
+        if names[flag] in values:
+            raise InvalidInput(f"{flag} is given twice")
+        values[names[flag]] = text
+    for name in inputs_type.artifacts():
+        path = files / name
+        if not path.exists():
+            raise InvalidInput(f"the input file {name!r} is not at {path}")
+        values[name.replace("-", "_")] = str(path)
+    try:
+        return inputs_type.model_validate_strings(values)
+    except ValidationError as error:
+        faults = (f"--{kebab(str(f['loc'][0]))}: {f['msg']}, got {shortened(repr(f['input']))}" for f in error.errors())
+        raise InvalidInput("; ".join(faults)) from error
+
+
+def usage(name: str, step: Step, inputs_type: type[Contract]) -> str:
+    """The text of `--help`."""
+    lines = [f"python -m steps.{name}: {step.summary}", ""]
+    lines += [f"  --{n} TEXT   {f.description}" for n, f in inputs_type.parameters().items()]
+    lines += [f"  $SEATRIAL_IO/in/{n}   {f.description}" for n, f in inputs_type.artifacts().items()]
+    return "\n".join(lines)
+
+
+def _fresh(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _files(outputs: Contract) -> dict[str, Path]:
+    return {n: v for n in type(outputs).model_fields if isinstance(v := getattr(outputs, n), Path)}
+
+
+def _write(outputs: Contract, out: Path) -> int:
+    """Rename files and folders to their places, then write the parameters; the bytes of all of it."""
+    written = 0
+    for name, path in _files(outputs).items():
+        place = out / kebab(name)
+        if place.is_dir():
+            shutil.rmtree(place)
+        path.rename(place)
+        inside = [place] if place.is_file() else [p for p in place.rglob("*") if p.is_file()]
+        written += sum(p.stat().st_size for p in inside)
+    params = out / "params"
+    params.mkdir(parents=True, exist_ok=True)
+    for name in type(outputs).parameters():
+        value = getattr(outputs, name.replace("-", "_"))
+        text = value if isinstance(value, str) else json.dumps(value)
+        partial = params / f".{name}.partial"
+        partial.write_text(text, encoding="utf-8")
+        partial.rename(params / name)
+        written += len(text.encode())
+    return written

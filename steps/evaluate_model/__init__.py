@@ -1,0 +1,1 @@
+"""evaluate_model: is the candidate shown not worse than the champion, and good enough at all?"""

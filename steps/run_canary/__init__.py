@@ -1,0 +1,1 @@
+"""run_canary: traffic in steps, a decision on counted evidence, and the way back."""
