@@ -50,7 +50,7 @@ def template(contracted: Contracted, *, shaped_by_spec: bool = False) -> Contain
         contracted: The step.
         shaped_by_spec: Whether it takes `POD_SPEC_PATCH` and applies it to its pod.
     """
-    step = contracted.step
+    step, token = contracted.step, contracted.needs("cluster")
     return Container(
         name=contracted.name,
         annotations={"workflows.argoproj.io/description": step.summary},
@@ -79,19 +79,15 @@ def template(contracted: Contracted, *, shaped_by_spec: bool = False) -> Contain
             read_only_root_filesystem=True,
             capabilities=m.Capabilities(drop=["ALL"]),
         ),
-        **rights(contracted.name, token=contracted.needs("cluster")),
+        service_account_name=f"seatrial-{contracted.name}",
+        automount_service_account_token=token,
+        executor=None if token else executor(),
     )
 
 
-def rights(name: str, *, token: bool) -> dict[str, object]:
-    """ServiceAccount of a template; without `token` only Argo's own containers talk to the API server."""
-    if token:
-        return {"service_account_name": f"seatrial-{name}", "automount_service_account_token": True}
-    return {
-        "service_account_name": f"seatrial-{name}",
-        "automount_service_account_token": False,
-        "executor": m.ExecutorConfig(service_account_name=EXECUTOR),
-    }
+def executor() -> m.ExecutorConfig:
+    """Where the step gets no token, only Argo's own containers talk to the API server."""
+    return m.ExecutorConfig(service_account_name=EXECUTOR)
 
 
 def resources(*, cpu: str, memory: str, **more: str) -> m.ResourceRequirements:

@@ -1,7 +1,7 @@
 """The builder: kaniko's own image, its arguments a list, nothing of ours inside.
 
-Source: facts of kaniko 1.28: uncompressed caching keeps a large layer out of memory; it exits 1 on everything, so a
-registry's hiccup is cured by its own retries and Argo's cure only lost pods; a volume mounted over a COPY target would hide it, so only /io and /kaniko/.docker are.
+Source: kaniko 1.28. Uncompressed caching keeps a large layer out of memory; it exits 1 on everything, so its own retries
+cure a registry's hiccup and Argo's only a lost pod; a volume over a COPY target would hide it, so none lies over one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from hera.workflows import Artifact, Container, NoneArchiveStrategy, Parameter
 from hera.workflows import models as m
 
-from pipelines._build import IO, emptied, reference, resources, retry, rights
+from pipelines._build import IO, emptied, executor, reference, resources, retry
 
 NAME: Final = "build-image"
 IMAGE: Final = "seatrial/kaniko"
@@ -68,7 +68,9 @@ def build_image() -> Container:
             allow_privilege_escalation=False,
             capabilities=m.Capabilities(drop=["ALL"], add=["CHOWN", "DAC_OVERRIDE", "FOWNER"]),
         ),
-        **rights(NAME, token=False),
+        service_account_name=f"seatrial-{NAME}",
+        automount_service_account_token=False,
+        executor=executor(),
     )
 
 

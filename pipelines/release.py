@@ -27,8 +27,8 @@ RELEASE_ID: Final = "{{workflow.uid}}"
 
 SUMMARY: Final = """\
 Carries one model from its source to production: data, training, evaluation, packaging, image, deployment, canary.
-Each gate decides **pass**, **fail** or **inconclusive**; only pass goes on. However the run ends, `settle-release` leaves
-traffic on a version that was promoted or is watched, and is red unless the model was promoted or nothing had changed."""
+Each gate decides **pass**, **fail** or **inconclusive**; only pass goes on. However the run ends, `settle-release`
+leaves traffic on a version that was promoted or is watched; it is red unless promoted or unchanged."""
 
 
 def release(models: Sequence[str]) -> WorkflowTemplate:
@@ -62,9 +62,13 @@ def release(models: Sequence[str]) -> WorkflowTemplate:
 
 def _arguments(models: Sequence[str]) -> list[Parameter]:
     # Without a model there is nothing to choose from, and an empty enum is refused.
-    choice = {"value": models[0], "enum": list(models)} if models else {}
     return [
-        Parameter(name="MODEL_NAME", description="The model to release: a folder in `models/`.", **choice),
+        Parameter(
+            name="MODEL_NAME",
+            description="The model to release: a folder in `models/`.",
+            value=models[0] if models else None,
+            enum=list(models) or None,
+        ),
         Parameter(
             name="REVISION",
             value="",
@@ -72,7 +76,7 @@ def _arguments(models: Sequence[str]) -> list[Parameter]:
         ),
         Parameter(
             name="DATA_URI",
-            description="Where the data lies, one row per question: `s3://…`, or `file://…` where the steps can see it.",
+            description="The data, one row per question: `s3://…`, or `file://…` where the steps can see it.",
         ),
         Parameter(name="REASON", value="", description="Why, in a sentence. It goes into the ledger."),
     ]
