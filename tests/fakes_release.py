@@ -227,7 +227,5 @@ def signed(
     """A signed verdict of a gate whose every check came to `decision`."""
     names = tuple(required)
     checks = [verdict.Check(name=name, decision=decision, reason="as the test wants it") for name in names]
-    concluded = verdict.conclude(
-        gate, release or made.release, made.spec, required=names, checks=checks, judged=judged
-    )
+    concluded = verdict.conclude(gate, release or made.release, made.spec, required=names, checks=checks, judged=judged)
     return verdict.sign(concluded, key)

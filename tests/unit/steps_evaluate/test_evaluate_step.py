@@ -92,8 +92,13 @@ def test_a_worse_model_fails_the_primary_check(tmp_path: Path) -> None:
 def test_too_few_rows_do_not_decide_and_the_check_says_how_many_would(tmp_path: Path) -> None:
     frame = made.rows(160)
     case = made.case(
-        tmp_path / "c", frame=frame, champion=made.Champion(made.onnx_model(price=1.7)), evaluation={"floors": [
-            {"metric": "log_loss", "at_most": 0.9}], "primary": {"metric": "log_loss", "margin": 0.001}}
+        tmp_path / "c",
+        frame=frame,
+        champion=made.Champion(made.onnx_model(price=1.7)),
+        evaluation={
+            "floors": [{"metric": "log_loss", "at_most": 0.9}],
+            "primary": {"metric": "log_loss", "margin": 0.001},
+        },
     )
     _, found = judged(case)
     assert check(found, "primary").decision == "inconclusive"
