@@ -2,6 +2,8 @@
 
 StepError            1   a bug: nothing that the user gave explains it
 ├── InvalidInput    78   the input is wrong: doing the same again fails the same
+│   └── Frozen      78   somebody changed the route by hand: automation waits until a person says `seatrial adopt`
+├── Superseded       1   a newer release owns the route: no error but a result, which every step turns into an outcome
 ├── Unavailable     75   something that is needed is away: trying again may help
 │   └── Conflict    75   somebody else changed the object first: read it again
 └── IntegrityError  76   a digest or a signature does not match: alert, never retry
@@ -29,6 +31,14 @@ class InvalidInput(StepError):
     """What was given is wrong; the same input will fail again."""
 
     exit_code = 78
+
+
+class Frozen(InvalidInput):
+    """The route is not as one of ours wrote it; automation leaves it alone until a person says `seatrial adopt`."""
+
+
+class Superseded(StepError):
+    """Another release owns the route, or another champion serves than the one judged against; caught by the steps."""
 
 
 class Unavailable(StepError):

@@ -50,6 +50,36 @@ class Release(Closed):
     champion: Served | None = Field(description="None: the first release of this model")
 
 
+def reservations(model_name: str) -> str:
+    """Prefix under which the store keeps which release has which version."""
+    return f"models/{model_name}/versions/"
+
+
+def reservation_key(model_name: str, version: int) -> str:
+    """Where the store keeps who reserved a version; written once."""
+    return f"{reservations(model_name)}{version:08d}.json"
+
+
+def key(model_name: str, release_id: str) -> str:
+    """Where the store keeps a release's `release.json`."""
+    return f"models/{model_name}/releases/{release_id}.json"
+
+
+def served_key(model_name: str, version: int) -> str:
+    """Where the store keeps a version's `Served`; written before the route knows the version."""
+    return f"models/{model_name}/served/{version:08d}.json"
+
+
+def outcome_key(model_name: str, release_id: str) -> str:
+    """Where the store keeps how a release ended."""
+    return f"models/{model_name}/outcomes/{release_id}.json"
+
+
+def looks(model_name: str, data_digest: str) -> str:
+    """Prefix under which the store counts the releases that looked at the held-out rows of one data set."""
+    return f"models/{model_name}/holdouts/{data_digest.replace(':', '-')}/"
+
+
 def read(path: Path) -> Release:
     """The release in a `release.json` that resolve_release wrote."""
     return Release.model_validate_json(path.read_bytes())
