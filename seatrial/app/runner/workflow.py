@@ -1,0 +1,50 @@
+"""A run as an Argo Workflow object: what workflow.json holds and what the control API shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seatrial.app.runner.advance import outcome
+from seatrial.app.runner.nodes import Node, Nodes, timestamp
+from seatrial.app.runner.plan import Run
+
+
+def workflow(run: Run, nodes: Nodes) -> dict[str, Any]:
+    """The Workflow, JSON-ready."""
+    phase, message = outcome(run, nodes)
+    metadata = run.manifest.metadata
+    spec: dict[str, Any] = {
+        "workflowTemplateRef": {"name": metadata.name},
+        "entrypoint": run.entrypoint,
+        "arguments": {"parameters": [{"name": name, "value": value} for name, value in run.parameters.items()]},
+    }
+    if run.shutdown:
+        spec["shutdown"] = run.shutdown
+    pods = [node for node in nodes.values() if node.type == "Pod"]
+    status: dict[str, Any] = {
+        "phase": phase,
+        "startedAt": timestamp(run.created),
+        "progress": f"{sum(pod.phase == 'Succeeded' for pod in pods)}/{len(pods)}",
+        "nodes": {node.id: _node(node) for node in nodes.values()},
+    }
+    if message:
+        status["message"] = message
+    if phase != "Running":
+        status["finishedAt"] = max((node.finished_at or "" for node in nodes.values()), default="")
+    return {
+        "apiVersion": run.manifest.api_version,
+        "kind": "Workflow",
+        "metadata": {
+            "name": run.name,
+            "namespace": run.namespace,
+            "uid": run.uid,
+            "creationTimestamp": timestamp(run.created),
+            "labels": {**metadata.labels, "workflows.argoproj.io/workflow-template": metadata.name},
+        },
+        "spec": spec,
+        "status": status,
+    }
+
+
+def _node(node: Node) -> dict[str, Any]:
+    return {key: value for key, value in node.manifest().items() if value not in ("", [], {})}
