@@ -11,6 +11,7 @@ from typing import Final
 
 from seatrial.app.sandbox.places import BUCKET, HOST, Home
 from seatrial.app.sandbox.supervisor import Program
+from seatrial.app.sandbox.triton import ROOT
 from seatrial.errors import InvalidInput
 
 LATENCY_BUCKETS_S: Final = tuple(round(0.0005 * 1.5**power, 6) for power in range(25))
@@ -22,9 +23,11 @@ QUIET: Final[Mapping[str, str]] = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
     "GX_ANALYTICS_ENABLED": "false",
-    "PYTHONUNBUFFERED": "1",
 }
 """No part reports to anybody."""
+
+PYTHON: Final[Mapping[str, str]] = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+"""For parts that are modules of this checkout, wherever the command was started."""
 
 
 def programs(home: Home, ports: Mapping[str, int], credentials: Mapping[str, str]) -> list[Program]:
@@ -75,7 +78,7 @@ def tracking(home: Home, ports: Mapping[str, int]) -> Program:
     return Program(
         name="tracking",
         command=(sys.executable, "-m", "seatrial.app.sandbox.mlflow_server", *arguments, "--port", str(ports["tracking"])),
-        environment={**QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
+        environment={**QUIET, **PYTHON, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
         directory=home.root,
         log=home.logs / "tracking.log",
         stop_s=3,
@@ -126,7 +129,7 @@ def control(home: Home, ports: Mapping[str, int]) -> Program:
             "--port",
             str(ports["control"]),
         ),
-        environment=QUIET,
+        environment={**QUIET, **PYTHON},
         directory=home.root,
         log=home.logs / "control.log",
         stop_s=3,
