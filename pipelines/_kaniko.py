@@ -1,7 +1,7 @@
 """The builder: kaniko's own image, its arguments a list, nothing of ours inside.
 
-Source: kaniko 1.28. Uncompressed caching keeps a large layer out of memory; it exits 1 on everything, so its own retries
-cure a registry's hiccup and Argo's only a lost pod; a volume over a COPY target would hide it, so none lies over one.
+Source: kaniko 1.28. Uncompressed caching keeps a large layer out of memory. It exits 1 on everything, so its own
+retries cure a registry's hiccup and Argo's only a lost pod. A volume over a COPY target would hide it: none lies there.
 """
 
 from __future__ import annotations

@@ -76,7 +76,8 @@ def _arguments(models: Sequence[str]) -> list[Parameter]:
         ),
         Parameter(
             name="DATA_URI",
-            description="The data, one row per question: `s3://…`, or `file://…` where the steps can see it.",
+            value="",
+            description="One row per question: `s3://…`, or `file://…` where steps see it. Empty: only for `roll-out`.",
         ),
         Parameter(name="REASON", value="", description="Why, in a sentence. It goes into the ledger."),
     ]

@@ -38,8 +38,8 @@ def run(
 ) -> dict[str, Any]:
     """Run `template` to its end.
 
-    SIGINT and SIGTERM stop it as `argo stop` does: running steps get SIGTERM, the exit handler runs, the phase is Failed.
-    A second SIGINT terminates: SIGKILL, no exit handler.
+    SIGINT and SIGTERM stop it as `argo stop` does: running steps get SIGTERM, the exit handler runs, the phase is
+    Failed. A second SIGINT terminates: SIGKILL, no exit handler.
 
     Args:
         template: The rendered WorkflowTemplate.
@@ -56,7 +56,7 @@ def run(
         The finished Workflow: an Argo Workflow object with status.phase and status.nodes.
 
     Raises:
-        InvalidInput: The template holds what is not known here (each by its path), or a parameter is missing or unusable.
+        InvalidInput: The template holds what is not known here, each by its path; or a parameter cannot be used.
     """
     commands = known_commands() if commands is None else commands
     read = manifest.read(template)

@@ -1,4 +1,4 @@
-"""What must hold before anything starts: every name leads somewhere, so that no run stops half-way over a misspelling."""
+"""What must hold before anything starts: every name leads somewhere, so that no run stops half-way."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ class Loop:
         """Advance until nothing more happens at this moment; what is left are the moments to wake at."""
         while True:
             self.nodes, actions = advance(self.run, self.nodes, time.time())
-            if not any([self._do(action) for action in actions]):
+            changed = [self._do(action) for action in actions]
+            if not any(changed):
                 return actions
 
     def _do(self, action: Action) -> bool:
@@ -146,6 +147,8 @@ class Loop:
     def _wait(self, moments: list[float]) -> None:
         kills = [process.kill_at for process in self.processes.values() if process.kill_at is not None]
         ends = [*moments, *kills, *([time.time() + LOCK_S] if self.waiting else [])]
+        if not ends and not self.processes:
+            raise StepError(f"{self.run.name} waits for nothing and is not over")
         timeout = max(0.0, min(ends) - time.time()) if ends else None
         for key, _ in self._selector.select(timeout):
             if key.data is None:

@@ -25,7 +25,7 @@ QUIET: Final = {
 """Logs at once, and no library tells its maker what we do."""
 
 _PR_SET_PDEATHSIG: Final = 1
-_LIBC: Final = ctypes.CDLL(None)
+_PRCTL: Final = ctypes.CDLL(None).prctl
 
 
 def environment(tmp: Path, *sources: Mapping[str, str]) -> dict[str, str]:
@@ -101,4 +101,4 @@ class Process:
 
 def _die_with_parent() -> None:
     """A runner that is killed leaves no step behind. Source: prctl(2)."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM)
