@@ -28,6 +28,9 @@ from seatrial.spec import Closed, Decision, Spec
 Gate = Literal["validate_data", "evaluate_model", "package_model", "run_canary"]
 Fact = str | int | float | bool | None
 
+BEFORE_DEPLOY: Final[tuple[Gate, ...]] = ("validate_data", "evaluate_model", "package_model")
+"""The gates whose verdicts must be there, signed and passed, before a bundle gets near traffic."""
+
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "https://seatrial.dev/verdict/v1"
@@ -161,6 +164,59 @@ def verify(envelope: bytes, trusted: Iterable[Ed25519PublicKey]) -> Verdict:
         return Verdict.model_validate_json(digests.canonical(json.loads(payload)["predicate"]))
     except (ValueError, KeyError, TypeError, ValidationError) as error:
         raise IntegrityError(f"the signed statement is no verdict: {shortened(error)}") from error
+
+
+def require_all(
+    envelopes: Mapping[Gate, bytes | None],
+    trusted: Iterable[Ed25519PublicKey],
+    *,
+    bundle: str,
+    model_name: str,
+    policy: str,
+) -> dict[Gate, Verdict]:
+    """The verdicts of all gates before deploy, when every one of them allows this bundle.
+
+    They must be signed by a trusted key, passed, of one release of this model, judged by `policy`, and hang together:
+    package_model judged the bundle, and the model and rows that the others judged are the same.
+
+    Args:
+        envelopes: Gate → DSSE envelope as the papers hold it; None or no entry: it is not there.
+        trusted: Keys that are believed.
+        bundle: Digest of the bundle.
+        model_name: The model.
+        policy: `Spec.policy_digest` of the spec that the bundle's papers hold.
+
+    Raises:
+        IntegrityError: One is missing, altered, foreign, no pass, or about something else.
+    """
+    keys = tuple(trusted)
+    found = {gate: _passed(gate, envelopes.get(gate), keys) for gate in BEFORE_DEPLOY}
+    package, evaluation = found["package_model"], found["evaluate_model"]
+    for gate, one in found.items():
+        came, wanted = (one.model_name, one.release_id, one.policy), (model_name, package.release_id, policy)
+        if came != wanted:
+            raise IntegrityError(f"{gate}'s verdict must be of model, release and policy {wanted}; got {came}")
+    _same("bundle", "package_model", package.judged.get("bundle"), bundle)
+    _same("model", "package_model", package.judged.get("model"), evaluation.judged.get("model"))
+    rows = evaluation.judged.get("holdout_rows")
+    _same("holdout_rows", "validate_data", found["validate_data"].judged.get("holdout_rows"), rows)
+    return found
+
+
+def _passed(gate: Gate, envelope: bytes | None, keys: Iterable[Ed25519PublicKey]) -> Verdict:
+    if envelope is None:
+        raise IntegrityError(f"the bundle's papers hold no verdict of {gate}: it must not be served")
+    found = verify(envelope, keys)
+    if found.gate != gate:
+        raise IntegrityError(f"a verdict of {gate} is needed; got one of {found.gate}")
+    if found.decision != "pass":
+        raise IntegrityError(f"{gate} must have passed; it says {found.decision}: {'; '.join(found.reasons)}")
+    return found
+
+
+def _same(what: str, gate: Gate, came: str | None, wanted: str | None) -> None:
+    if came is None or came != wanted:
+        raise IntegrityError(f"{gate} judged {what} {came}; wanted is {wanted}")
 
 
 def _signed(key: Ed25519PublicKey, signature: bytes, payload: bytes) -> bool:
