@@ -101,8 +101,8 @@ def _contents(root: Path) -> dict[str, str]:
     files: dict[str, str] = {}
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root).as_posix()
-        if path.is_symlink():
-            raise IntegrityError(f"a bundle may hold no symlink; got {relative}")
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise IntegrityError(f"a bundle may hold files and folders only, no symlink and no pipe; got {relative}")
         if path.is_file() and relative != MANIFEST:
             files[relative] = digests.of_file(path)
     return files

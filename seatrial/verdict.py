@@ -151,9 +151,9 @@ def verify(envelope: bytes, trusted: Iterable[Ed25519PublicKey]) -> Verdict:
     try:
         outer = json.loads(envelope)
         payload = base64.b64decode(outer["payload"], validate=True)
-        signatures = [(s["keyid"], base64.b64decode(s["sig"], validate=True)) for s in outer["signatures"]]
+        signatures = [(str(s["keyid"]), base64.b64decode(s["sig"], validate=True)) for s in outer["signatures"]]
         payload_type = outer["payloadType"]
-    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+    except (ValueError, KeyError, TypeError, binascii.Error, RecursionError) as error:
         raise IntegrityError(f"a verdict must be a DSSE envelope; got {shortened(envelope[:80])!r}") from error
     if payload_type != PAYLOAD_TYPE:
         raise IntegrityError(f"a verdict's payloadType is {PAYLOAD_TYPE}; got {shortened(payload_type)!r}")
@@ -162,7 +162,7 @@ def verify(envelope: bytes, trusted: Iterable[Ed25519PublicKey]) -> Verdict:
         raise IntegrityError(f"the verdict has no valid signature of a trusted key {sorted(keys)}; signed by {names}")
     try:
         return Verdict.model_validate_json(digests.canonical(json.loads(payload)["predicate"]))
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
+    except (ValueError, KeyError, TypeError, ValidationError, RecursionError) as error:
         raise IntegrityError(f"the signed statement is no verdict: {shortened(error)}") from error
 
 

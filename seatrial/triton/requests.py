@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from seatrial.errors import IntegrityError, shortened
 from seatrial.spec import Dtype, Spec
 
 TOLERANCE: Final = 1e-4
@@ -131,8 +132,19 @@ def lines(chosen: Iterable[Example]) -> bytes:
 
 
 def parse(text: bytes) -> list[Example]:
-    """The examples in JSON lines that `lines` wrote."""
-    return [Example(**json.loads(line)) for line in text.splitlines() if line]
+    """The examples in JSON lines that `lines` wrote.
+
+    Raises:
+        IntegrityError: A line is none of ours.
+    """
+    return [_example(number, line) for number, line in enumerate(text.splitlines(), start=1)]
+
+
+def _example(number: int, line: bytes) -> Example:
+    try:
+        return Example(**json.loads(line))
+    except (ValueError, TypeError) as error:
+        raise IntegrityError(f"line {number} of the kept requests cannot be read: {shortened(error)}") from error
 
 
 def _plain(value: Any) -> str | int | float | bool:  # noqa: ANN401 - a NumPy scalar of any dtype

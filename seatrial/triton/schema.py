@@ -52,7 +52,7 @@ def schema_of(config: str) -> Schema:
 def breaks(old: Schema, new: Schema) -> list[str]:
     """What callers of `old` would run into with `new`; empty: every request of theirs still works.
 
-    Laws: `breaks(x, x) == []`; and when a breaks nothing for b, and b nothing for c, then a breaks nothing for c.
+    Laws: `breaks(x, x) == []`; and when two changes each break nothing, both together break nothing.
     """
     return [*_inputs(old, new), *_outputs(old, new), *_batches(old, new)]
 

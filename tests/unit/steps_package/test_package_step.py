@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +213,7 @@ def other_release(case: made.Case, **changed: Any) -> Release:
     return case.release.model_copy(update=changed)
 
 
-FORGERIES = {
+FORGERIES: dict[str, Callable[[made.Case], bytes]] = {
     "unsigned": lambda c: strip_signature(made.signed(c, "validate_data", packing.data_judged(c))),
     "foreign": lambda c: made.signed(c, "validate_data", packing.data_judged(c), key=made.FOREIGN_KEY),
     "another gate": lambda c: made.signed(c, "package_model", packing.data_judged(c)),
