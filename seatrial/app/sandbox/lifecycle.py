@@ -17,7 +17,7 @@ import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
 from seatrial.app.sandbox import environment as env
-from seatrial.app.sandbox import parts as programs
+from seatrial.app.sandbox import programs
 from seatrial.app.sandbox.places import (
     GATEWAY_PORT_VARIABLE,
     HOST,
@@ -226,7 +226,7 @@ def _write_files(place: Home, ports: Mapping[str, int]) -> None:
             identity=str(place.root),
             user=pwd.getpwuid(0).pw_name if os.getuid() == 0 else None,
         ),
-        *(program_section(program) for program in programs.programs(place, ports, env.store_credentials(place))),
+        *(program_section(program) for program in programs.all_programs(place, ports, env.store_credentials(place))),
     ]
     write(place.supervisor / "supervisord.conf", "\n".join(sections).encode(), mode=0o600)
 

@@ -41,6 +41,9 @@ PORTS: Final = (
 _PORT_FIRST, _PORT_LAST = 20_000, 32_000
 """Below the range that Linux gives to outgoing connections, so that a kept port stays ours between two starts."""
 
+_ADMIN_LAST: Final = 22_700
+"""10000 above it is still below that range."""
+
 _SOCKET_PATH_MAX: Final = 90
 """Unix socket paths have at most 108 bytes; supervisord binds a longer temporary name first."""
 
@@ -166,8 +169,20 @@ def chosen_ports(kept: Mapping[str, int], environment: Mapping[str, str]) -> dic
     fixed = environment.get(GATEWAY_PORT_VARIABLE, "")
     if fixed:
         ports["gateway"] = _fixed(fixed)
+    if not {"admin", "admin_grpc"} <= ports.keys():
+        ports |= _admin_ports(frozenset(ports.values()))
     missing = [name for name in PORTS if name not in ports]
     return ports | dict(zip(missing, free_ports(len(missing), but=frozenset(ports.values())), strict=True))
+
+
+def _admin_ports(but: frozenset[int]) -> dict[str, int]:
+    """SeaweedFS's own worker looks for the admin server's gRPC at 10000 above its HTTP, whatever its flags say."""
+    start = random.randrange(_PORT_FIRST, _ADMIN_LAST)  # noqa: S311
+    for port in (*range(start, _ADMIN_LAST), *range(_PORT_FIRST, start)):
+        pair = {"admin": port, "admin_grpc": port + 10_000}
+        if not but & set(pair.values()) and all(map(is_free, pair.values())):
+            return pair
+    raise Unavailable(f"no two free ports 10000 apart between {_PORT_FIRST} and {_ADMIN_LAST + 10_000}")
 
 
 def _fixed(text: str) -> int:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from seatrial.app.sandbox import images, parts, pod_keeper
+from seatrial.app.sandbox import images, pod_keeper, programs
 from seatrial.app.sandbox.control import pods, routing
 from seatrial.app.sandbox.control.kinds import ROUTES, SERVICES, Manifest
 from seatrial.app.sandbox.control.status import Pod, next_status
@@ -66,7 +66,7 @@ class Reconciler:
             document = routing.dynamic(routes, endpoints, control_port=self._control_port)
             data = json.dumps(document, indent=1, sort_keys=True).encode() + b"\n"
             if data != self._published:
-                write(self._home.gateway / parts.ROUTES_FILE, data)
+                write(self._home.gateway / programs.ROUTES_FILE, data)
                 self._published = data
         for route in routes:
             name, uid = route["metadata"]["name"], route["metadata"]["uid"]
@@ -137,7 +137,7 @@ class Reconciler:
         program = Program(
             name=_PREFIX + name,
             command=(sys.executable, "-P", str(Path(pod_keeper.__file__)), str(folder)),
-            environment=parts.QUIET,
+            environment=programs.QUIET,
             directory=folder,
             log=self._home.logs / f"{_PREFIX}{name}.log",
             stop_s=int(pods.GRACE_MAX_S) + 2,

@@ -30,7 +30,7 @@ PYTHON: Final[Mapping[str, str]] = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED":
 """For parts that are modules of this checkout, wherever the command was started."""
 
 
-def programs(home: Home, ports: Mapping[str, int], credentials: Mapping[str, str]) -> list[Program]:
+def all_programs(home: Home, ports: Mapping[str, int], credentials: Mapping[str, str]) -> list[Program]:
     """Every part that runs from `up` to `down`."""
     return [seaweedfs(home, ports, credentials), tracking(home, ports), gateway(home, ports), control(home, ports)]
 

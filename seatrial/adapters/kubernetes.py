@@ -1,0 +1,238 @@
+"""InferenceServices, HTTPRoutes and Workflows over the Kubernetes API; locally over the sandbox's control API.
+
+Every call has a time limit and no hidden retry: the caller knows whether trying again is right.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import urllib3
+from kubernetes import client, config
+
+from seatrial.errors import Conflict, IntegrityError, InvalidInput, StepError, Unavailable, shortened
+from seatrial.names import kebab
+from seatrial.ports import Manifest
+
+MODEL_LABEL: Final = "seatrial.dev/model"
+"""On every InferenceService of ours: the model's name in kebab case."""
+
+_TIME_LIMIT_S: Final = (3.0, 15.0)
+"""To connect, to answer."""
+
+_SERVICES: Final = ("serving.kserve.io", "v1beta1", "inferenceservices")
+_ROUTES: Final = ("gateway.networking.k8s.io", "v1", "httproutes")
+_WORKFLOWS: Final = ("argoproj.io", "v1alpha1", "workflows")
+_MERGE_PATCH: Final = "application/merge-patch+json"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The three ports of one namespace."""
+
+    namespace: str
+    services: InferenceServices
+    routes: HttpRoutes
+    workflows: ArgoWorkflows
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> Cluster:
+    """The cluster of KUBECONFIG, else the one that this pod runs in; the namespace of SEATRIAL_NAMESPACE.
+
+    Raises:
+        InvalidInput: The namespace is not set, or neither a kubeconfig nor a service account is there.
+    """
+    namespace = environment.get("SEATRIAL_NAMESPACE", "")
+    if not namespace:
+        raise InvalidInput("SEATRIAL_NAMESPACE is not set; it comes from the ConfigMap seatrial-cluster")
+    return connect(namespace, environment.get("KUBECONFIG") or None)
+
+
+def connect(namespace: str, kubeconfig: str | None) -> Cluster:
+    """The cluster that `kubeconfig` names; without one, the cluster that this pod runs in."""
+    settings = client.Configuration()
+    try:
+        if kubeconfig:
+            config.load_kube_config(config_file=kubeconfig, client_configuration=settings)
+        else:
+            config.load_incluster_config(client_configuration=settings)
+    except (config.ConfigException, OSError) as error:
+        raise InvalidInput(f"no way to the Kubernetes API: {shortened(error)}; set KUBECONFIG") from error
+    settings.retries = False
+    api = client.CustomObjectsApi(client.ApiClient(settings))
+    resources = (_Resource(api, namespace, *kind) for kind in (_SERVICES, _ROUTES, _WORKFLOWS))
+    services, routes, workflows = resources
+    return Cluster(namespace, InferenceServices(services), HttpRoutes(routes), ArgoWorkflows(workflows))
+
+
+class InferenceServices:
+    """The port `Services`."""
+
+    def __init__(self, resource: _Resource) -> None:
+        self._resource = resource
+
+    def get(self, name: str) -> Manifest | None:
+        """The object; None when there is none."""
+        return self._resource.get(name)
+
+    def create(self, manifest: Manifest) -> None:
+        """Create; the same object already there is fine.
+
+        Raises:
+            IntegrityError: Another object has the name.
+        """
+        name = manifest["metadata"]["name"]
+        try:
+            self._resource.create(manifest)
+        except Conflict as error:
+            found = self._resource.get(name)
+            if found is None:
+                raise Unavailable(f"InferenceService {name} was there and is gone; try again") from error
+            if not contains(found, manifest):
+                raise IntegrityError(
+                    f"an InferenceService {name} with other contents is there already; a version is made once: "
+                    "look who made it, and delete it if nobody needs it"
+                ) from error
+
+    def delete(self, name: str) -> None:
+        """Delete; nothing there is fine."""
+        self._resource.delete(name, None)
+
+    def names(self, model_name: str) -> list[str]:
+        """The services of a model's versions."""
+        return self._resource.names(f"{MODEL_LABEL}={kebab(model_name)}")
+
+
+class HttpRoutes:
+    """The port `Routes`."""
+
+    def __init__(self, resource: _Resource) -> None:
+        self._resource = resource
+
+    def get(self, name: str) -> Manifest | None:
+        """The object; None when there is none."""
+        return self._resource.get(name)
+
+    def create(self, manifest: Manifest) -> None:
+        """Create. Raises Conflict when the name is taken."""
+        self._resource.create(manifest)
+
+    def replace(self, name: str, patch: Manifest, *, resource_version: str) -> None:
+        """Merge-patch the object read at `resource_version`. Raises Conflict when it changed since, or is gone."""
+        metadata = {**patch.get("metadata", {}), "resourceVersion": resource_version}
+        self._resource.patch(name, {**patch, "metadata": metadata})
+
+    def delete(self, name: str, *, resource_version: str) -> None:
+        """Delete the object read at `resource_version`. Raises Conflict when it changed since; gone is fine."""
+        self._resource.delete(name, {"preconditions": {"resourceVersion": resource_version}})
+
+
+class ArgoWorkflows:
+    """The port `Workflows`."""
+
+    def __init__(self, resource: _Resource) -> None:
+        self._resource = resource
+
+    def get(self, name: str) -> Manifest | None:
+        """The Workflow with its status.nodes; None when there is none."""
+        return self._resource.get(name)
+
+
+class _Resource:
+    """One kind of object in one namespace; the only place where the client's errors are met."""
+
+    def __init__(self, api: Any, namespace: str, group: str, version: str, plural: str) -> None:  # noqa: ANN401
+        self._api = api
+        self._where = {"group": group, "version": version, "namespace": namespace, "plural": plural}
+        self._plural = plural
+
+    def get(self, name: str) -> Manifest | None:
+        found: Manifest | None = self._absent_is(None, self._api.get_namespaced_custom_object, name=name)
+        return found
+
+    def create(self, manifest: Manifest) -> None:
+        with self._translated(f"create {manifest['metadata']['name']}"):
+            self._call(self._api.create_namespaced_custom_object, body=manifest, field_validation="Strict")
+
+    def patch(self, name: str, patch: Manifest) -> None:
+        with self._translated(f"patch {name}"):
+            try:
+                self._call(
+                    self._api.patch_namespaced_custom_object,
+                    name=name,
+                    body=patch,
+                    field_validation="Strict",
+                    _content_type=_MERGE_PATCH,
+                )
+            except client.ApiException as error:
+                if error.status == 404:
+                    raise Conflict(f"{self._plural} {name} is gone since it was read") from error
+                raise
+
+    def delete(self, name: str, options: Manifest | None) -> None:
+        self._absent_is(None, self._api.delete_namespaced_custom_object, name=name, body=options or {})
+
+    def names(self, selector: str) -> list[str]:
+        with self._translated(f"list {selector}"):
+            found = self._call(self._api.list_namespaced_custom_object, label_selector=selector)
+            return sorted(str(item["metadata"]["name"]) for item in found["items"])
+
+    def _absent_is(self, absent: None, call: Callable[..., Any], *, name: str, **arguments: object) -> Any:  # noqa: ANN401
+        with self._translated(f"read or delete {name}"):
+            try:
+                return self._call(call, name=name, **arguments)
+            except client.ApiException as error:
+                if error.status == 404:
+                    return absent
+                raise
+
+    def _call(self, call: Callable[..., Any], **arguments: object) -> Any:  # noqa: ANN401
+        return call(**self._where, **arguments, _request_timeout=_TIME_LIMIT_S)
+
+    @contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except client.ApiException as error:
+            raise translated(error, f"{self._plural}: {what}") from error
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unavailable(f"the Kubernetes API does not answer ({self._plural}: {what}): {shortened(error)}") from error
+
+
+def translated(error: client.ApiException, what: str) -> StepError:
+    """The API's answer as one of our errors, by its HTTP status."""
+    status, said = int(error.status or 0), shortened(_message(error))
+    if status == 409:
+        return Conflict(f"{what}: {said}")
+    if status == 429 or status >= 500 or status == 0:
+        return Unavailable(f"{what}: the Kubernetes API cannot now ({status}): {said}")
+    return InvalidInput(f"{what}: the Kubernetes API refuses this ({status}): {said}")
+
+
+def _message(error: client.ApiException) -> str:
+    """The Status object's message, else whatever came."""
+    body = error.body or error.reason or ""
+    text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        return text
+    return str(parsed.get("message", text)) if isinstance(parsed, dict) else text
+
+
+def contains(whole: object, part: object) -> bool:
+    """Whether `whole` says everything that `part` says; the API server adds defaults and its own fields."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(contains(whole.get(key), value) for key, value in part.items())
+    if isinstance(part, list | tuple):
+        return (
+            isinstance(whole, list)
+            and len(whole) == len(part)
+            and all(contains(theirs, ours) for theirs, ours in zip(whole, part, strict=True))
+        )
+    return whole == part
