@@ -55,7 +55,7 @@ def template(contracted: Contracted, *, shaped_by_spec: bool = False) -> Contain
         name=contracted.name,
         annotations={"workflows.argoproj.io/description": step.summary},
         image=f"seatrial/{contracted.name}",
-        command=["python", "-m", f"steps.{contracted.package}"],
+        command=["python3", "-m", f"steps.{contracted.package}"],
         args=[text for name in contracted.inputs.parameters() for text in (f"--{name}", reference("inputs", name))],
         inputs=[*_inputs(contracted), *([Parameter(name=POD_SPEC_PATCH)] if shaped_by_spec else [])],
         outputs=[*_outputs(contracted)],

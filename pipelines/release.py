@@ -61,14 +61,8 @@ def release(models: Sequence[str]) -> WorkflowTemplate:
 
 
 def _arguments(models: Sequence[str]) -> list[Parameter]:
-    # Without a model there is nothing to choose from, and an empty enum is refused.
     return [
-        Parameter(
-            name="MODEL_NAME",
-            description="The model to release: a folder in `models/`.",
-            value=models[0] if models else None,
-            enum=list(models) or None,
-        ),
+        _choice(models),
         Parameter(
             name="REVISION",
             value="",
@@ -81,6 +75,13 @@ def _arguments(models: Sequence[str]) -> list[Parameter]:
         ),
         Parameter(name="REASON", value="", description="Why, in a sentence. It goes into the ledger."),
     ]
+
+
+def _choice(models: Sequence[str]) -> Parameter:
+    text = "The model to release: a folder in `models/`."
+    if not models:  # Argo refuses an empty enum
+        return Parameter(name="MODEL_NAME", description=text)
+    return Parameter(name="MODEL_NAME", value=models[0], enum=list(models), description=text)
 
 
 def _settle_arguments() -> m.Arguments:
