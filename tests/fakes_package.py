@@ -14,6 +14,7 @@ import numpy as np
 from fakes_store import MemoryStore
 
 from seatrial import digests
+from seatrial.adapters import rows
 from seatrial.adapters.onnx_runtime import OnnxRuntime
 from seatrial.adapters.registry import Registry
 from seatrial.errors import InvalidInput
@@ -119,3 +120,8 @@ def evaluation_judged(case: made.Case) -> dict[str, str]:
     }
     champion = case.release.champion
     return judged if champion is None else {**judged, "champion": champion.bundle}
+
+
+def columns_of(case: made.Case) -> dict[str, Any]:
+    """The case's held-out features."""
+    return rows.columns(rows.read(case.root / "holdout.parquet"), case.spec.data.features)

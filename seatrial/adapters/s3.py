@@ -34,6 +34,7 @@ _AWAY = (
     exceptions.HTTPClientError,
     exceptions.ConnectionError,
     exceptions.IncompleteReadError,
+    exceptions.CapacityNotAvailableError,
     exceptions.CredentialRetrievalError,
     exceptions.MetadataRetrievalError,
     exceptions.WaiterError,
