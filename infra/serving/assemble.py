@@ -63,7 +63,9 @@ def _site_packages() -> Path:
 
 def _copy_backends(server: Path, backends: Path) -> None:
     """Copies, not links: Triton refuses a library that `escapes backend directory`."""
-    stub = server / "python_backend_stubs" / f"{sys.version_info[0]}.{sys.version_info[1]}" / "triton_python_backend_stub"
+    stub = (
+        server / "python_backend_stubs" / f"{sys.version_info[0]}.{sys.version_info[1]}" / "triton_python_backend_stub"
+    )
     python = backends / "python"
     python.mkdir(parents=True, exist_ok=True)
     library = server / "backends" / "python"

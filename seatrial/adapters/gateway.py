@@ -159,7 +159,9 @@ def place_of(service: str, model_name: str, namespace: str) -> tuple[int, int] |
     the weighted rule is the last one, so the highest rule that counted anything is taken for it.
     """
     name = kebab(model_name)
-    local = re.fullmatch(rf"{re.escape(f'{namespace}-{name}')}-weighted(\d+)-{re.escape(name)}-v(\d+)-predictor@file", service)
+    local = re.fullmatch(
+        rf"{re.escape(f'{namespace}-{name}')}-weighted(\d+)-{re.escape(name)}-v(\d+)-predictor@file", service
+    )
     if local is not None:
         return int(local[1]), int(local[2])
     cluster = re.fullmatch(

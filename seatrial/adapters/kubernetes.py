@@ -53,6 +53,18 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Cluster:
     return connect(namespace, environment.get("KUBECONFIG") or None)
 
 
+def replicas_min() -> int:
+    """Fewest pods of a version here, whatever its spec says, from SEATRIAL_REPLICAS_MIN.
+
+    Raises:
+        InvalidInput: It is not set, or no positive number.
+    """
+    text = os.environ.get("SEATRIAL_REPLICAS_MIN", "")
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise InvalidInput(f"SEATRIAL_REPLICAS_MIN must be 1 or more; got {shortened(repr(text))}")
+    return int(text)
+
+
 def connect(namespace: str, kubeconfig: str | None) -> Cluster:
     """The cluster that `kubeconfig` names; without one, the cluster that this pod runs in."""
     settings = client.Configuration()
@@ -201,7 +213,9 @@ class _Resource:
         except client.ApiException as error:
             raise translated(error, f"{self._plural}: {what}") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unavailable(f"the Kubernetes API does not answer ({self._plural}: {what}): {shortened(error)}") from error
+            raise Unavailable(
+                f"the Kubernetes API does not answer ({self._plural}: {what}): {shortened(error)}"
+            ) from error
 
 
 def translated(error: client.ApiException, what: str) -> StepError:

@@ -1,7 +1,7 @@
 """The sandbox: everything that a release needs from outside, on this machine. See docs in `lifecycle`.
 
-    supervisord ─┬─ SeaweedFS (S3)  ─ MLflow  ─ Traefik  ─ control API
-                 └─ one keeper for each replica of each deployed version, and under it a Triton
+supervisord ─┬─ SeaweedFS (S3)  ─ MLflow  ─ Traefik  ─ control API
+             └─ one keeper for each replica of each deployed version, and under it a Triton
 """
 
 from seatrial.app.sandbox.lifecycle import Part, Sandbox, down, find, parts, up

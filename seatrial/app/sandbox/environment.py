@@ -67,7 +67,9 @@ def signing_key(home: Home) -> str:
     path = home.secrets / "signing-key.pem"
     if not path.exists():
         key = Ed25519PrivateKey.generate()
-        write(path, key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()), mode=0o600)
+        write(
+            path, key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()), mode=0o600
+        )
     return path.read_text()
 
 

@@ -46,7 +46,7 @@ _HEALTH: Final[Mapping[str, tuple[str, str]]] = {
     "gateway": ("gateway_metrics", "/ping"),
     "control": ("control", "/readyz"),
 }
-"""Part → the port and the path on which it says that it is well."""
+"""Part → the port and the path on which it says that it is well. The port of its own name is the one that it is for."""
 
 
 class Sandbox(BaseModel):
@@ -148,7 +148,7 @@ def parts(home: Path) -> list[Part]:
         running = Supervisor(place.socket).processes()
     except Unavailable:
         running = {}
-    base = [_part(name, running.get(name), ports.get(port, 0)) for name, (port, _) in _HEALTH.items()]
+    base = [_part(name, running.get(name), ports.get(name, 0)) for name in _HEALTH]
     folders = sorted(place.pods.iterdir()) if running and place.pods.is_dir() else []
     return base + [_replica(folder, running.get(f"pod-{folder.name}")) for folder in folders]
 
@@ -200,8 +200,8 @@ def _refuse_another_port(kept: int) -> None:
     wanted = os.environ.get(GATEWAY_PORT_VARIABLE, "")
     if wanted and wanted != str(kept):
         raise InvalidInput(
-            f"{GATEWAY_PORT_VARIABLE} asks for the gateway on {shortened(repr(wanted))}, but this sandbox is up with it "
-            f"on {kept}; run `seatrial down` first"
+            f"{GATEWAY_PORT_VARIABLE} asks for the gateway on {shortened(repr(wanted))}, but this sandbox is up "
+            f"with it on {kept}; run `seatrial down` first"
         )
 
 
@@ -209,8 +209,18 @@ def _write_files(place: Home, ports: Mapping[str, int]) -> None:
     place.secrets.mkdir(mode=0o700, exist_ok=True)
     place.short.mkdir(mode=0o700, parents=True, exist_ok=True)
     if place.short.stat().st_uid != os.getuid():
-        raise InvalidInput(f"{place.short} belongs to another user; set XDG_RUNTIME_DIR, or use a home with a shorter path")
-    for folder in (place.logs, place.runs, place.pods, place.objects, place.images, place.root / "s3", place.supervisor / "pods"):
+        raise InvalidInput(
+            f"{place.short} belongs to another user; set XDG_RUNTIME_DIR, or use a home with a shorter path"
+        )
+    for folder in (
+        place.logs,
+        place.runs,
+        place.pods,
+        place.objects,
+        place.images,
+        place.root / "s3",
+        place.supervisor / "pods",
+    ):
         folder.mkdir(parents=True, exist_ok=True)
     (place.root / "mlflow").mkdir(exist_ok=True)
     for conf in (place.supervisor / "pods").glob("*.conf"):
@@ -289,8 +299,15 @@ def _stop(supervisor: Supervisor) -> None:
     while time.monotonic() < deadline and not all(process.over for process in supervisor.processes().values()):
         time.sleep(_POLL_S)
     supervisor.shutdown()
-    while time.monotonic() < deadline and psutil.pid_exists(pid):
+    while time.monotonic() < deadline and _lives(pid):
         time.sleep(_POLL_S)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _sweep(place: Home, say: Say) -> bool:

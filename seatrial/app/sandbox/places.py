@@ -111,7 +111,7 @@ class Home:
 
     @property
     def supervisor(self) -> Path:
-        """supervisord's own configuration and log."""
+        """Supervisord's own configuration and log."""
         return self.root / "supervisor"
 
     @property

@@ -11,6 +11,7 @@ probes ask every 0.1 s until the first success; how many failures end a containe
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import http.client
 import json
 import os
@@ -29,6 +30,13 @@ MEMORY_PERIOD_S: Final = 0.3
 BACKOFF_MAX_S: Final = 30.0
 GOOD_RUN_S: Final = 60.0
 """A container that ran this long starts its next back-off anew."""
+
+IDENTITY_VARIABLE: Final = "SEATRIAL_SANDBOX"
+POD_VARIABLE: Final = "SEATRIAL_POD"
+"""In the environment of everything that a container starts, so that what outlives it is found."""
+
+_SET_CHILD_SUBREAPER: Final = 36
+"""Source: linux/prctl.h."""
 
 KILLED: Final = 137
 """128 + SIGKILL: what a container's exit is called when it was killed."""
@@ -59,7 +67,7 @@ class Probe:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout_s)
         try:
             connection.request("GET", self.path)
-            good = 200 <= connection.getresponse().status < 400  # noqa: PLR2004 - what the kubelet takes as success
+            good = 200 <= connection.getresponse().status < 400
         except (OSError, http.client.HTTPException):
             good = False
         finally:
@@ -76,7 +84,8 @@ class Keeper:
         self.folder = folder
         pod = json.loads((folder / "pod.json").read_text())
         self.command: list[str] = pod["command"]
-        self.environment: dict[str, str] = pod["environment"]
+        marks = {POD_VARIABLE: str(folder), IDENTITY_VARIABLE: os.environ.get(IDENTITY_VARIABLE, "")}
+        self.environment: dict[str, str] = {**pod["environment"], **marks}
         self.grace_s = float(pod["grace_s"])
         self.memory_bytes: int | None = pod["memory_bytes"]
         self.startup, self.readiness, self.liveness = (
@@ -94,6 +103,9 @@ class Keeper:
 
     def run(self) -> None:
         """Keep the container until SIGTERM."""
+        # Orphans of the container come to us, not to init: Triton's stubs can outlive a killed Triton for ever.
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._end_earlier()
         signal.signal(signal.SIGTERM, lambda *_: self._ask_to_stop())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         while not self.stopping:
@@ -138,10 +150,18 @@ class Keeper:
         self.start_after = now + wait_s
 
     def _end_stragglers(self) -> None:
-        """Triton's own children outlive a killed Triton for a moment; a container would end them with it."""
+        """What the container left behind ends with it, as a container's other processes do."""
         for child in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
+            with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
                 child.kill()
+                os.waitpid(child.pid, 0)
+
+    def _end_earlier(self) -> None:
+        """What an earlier keeper of this pod left, if it was killed."""
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.environ().get(POD_VARIABLE) == str(self.folder):
+                    process.kill()
 
     def _watch_memory(self, now: float) -> None:
         if self.memory_bytes is None or self.process is None or now - self.memory_at < MEMORY_PERIOD_S:

@@ -77,7 +77,14 @@ def tracking(home: Home, ports: Mapping[str, int]) -> Program:
     arguments = ("--database", str(folder / "mlflow.db"), "--artifacts", str(folder / "artifacts"))
     return Program(
         name="tracking",
-        command=(sys.executable, "-m", "seatrial.app.sandbox.mlflow_server", *arguments, "--port", str(ports["tracking"])),
+        command=(
+            sys.executable,
+            "-m",
+            "seatrial.app.sandbox.mlflow_server",
+            *arguments,
+            "--port",
+            str(ports["tracking"]),
+        ),
         environment={**QUIET, **PYTHON, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
         directory=home.root,
         log=home.logs / "tracking.log",
@@ -141,5 +148,7 @@ def _program(name: str) -> str:
     beside = Path(sys.executable).with_name(name)
     found = shutil.which(str(beside)) or shutil.which(name, path=os.environ.get("PATH"))
     if found is None:
-        raise InvalidInput(f"the program {name} is missing: looked beside {sys.executable} and on PATH; run `make install`")
+        raise InvalidInput(
+            f"the program {name} is missing: looked beside {sys.executable} and on PATH; run `make install`"
+        )
     return found

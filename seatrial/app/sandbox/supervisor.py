@@ -79,7 +79,7 @@ def program_section(program: Program) -> str:
 
 
 def main_section(*, socket_path: Path, folder: Path, identity: str, user: str | None) -> str:
-    """supervisord's own configuration; programs added later lie in `folder`/pods/."""
+    """Supervisord's own configuration; programs added later lie in `folder`/pods/."""
     lines = [
         "[unix_http_server]",
         f"file={_escaped(str(socket_path))}",

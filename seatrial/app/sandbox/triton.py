@@ -111,7 +111,9 @@ def _run(command: list[str]) -> None:
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=_INSTALL_S, env=surroundings)
     except subprocess.CalledProcessError as error:
-        raise Unavailable(f"installing Triton's environment failed at {command[1]}: {shortened(error.stderr)}") from error
+        raise Unavailable(
+            f"installing Triton's environment failed at {command[1]}: {shortened(error.stderr)}"
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise Unavailable(f"installing Triton's environment took longer than {_INSTALL_S} s") from error
     except OSError as error:

@@ -1,7 +1,7 @@
 """Triton's backend `onnxruntime` in Python, for machines without the C++ one.
 
-Lies at <backend-directory>/onnxruntime/model.py. Triton's core looks for libtriton_onnxruntime.so first and, where there
-is none, runs this file through its Python backend: a model repository written for the official image loads unchanged.
+Lies at <backend-directory>/onnxruntime/model.py. Triton's core looks for libtriton_onnxruntime.so first and, where
+there is none, runs this file through its Python backend: a model repository for the official image loads unchanged.
 Checks and messages follow triton-inference-server/onnxruntime_backend, so that a config refused here is refused there.
 
 Differs from the C++ backend on purpose: one bad request does not fail its batch mates. Not supported: ragged batches,
@@ -76,7 +76,7 @@ class TritonPythonModel:
     def initialize(self, args: Mapping[str, str]) -> None:
         """Load the ONNX file and refuse it where the config says something else."""
         config = json.loads(args["model_config"])
-        if int(np.__version__.split(".")[0]) >= 2:  # noqa: PLR2004
+        if int(np.__version__.split(".")[0]) >= 2:
             # The 24.10 stub was built before numpy 2: answers would be wrong without any error.
             raise triton.TritonModelException(f"this stub needs numpy < 2; found {np.__version__}")
         self.max_batch_size = int(config.get("max_batch_size", 0))
@@ -93,7 +93,10 @@ class TritonPythonModel:
                 return self._run_together(requests, feeds)
             except Exception:  # noqa: BLE001, S110 - whatever it was: a bad request must not fail its batch mates
                 pass
-        return [self._run_alone(request, feed, alone=len(requests) == 1) for request, feed in zip(requests, feeds, strict=True)]
+        return [
+            self._run_alone(request, feed, alone=len(requests) == 1)
+            for request, feed in zip(requests, feeds, strict=True)
+        ]
 
     def _feed(self, request: Any) -> dict[str, np.ndarray[Any, Any]]:  # noqa: ANN401
         feed = {}
@@ -258,11 +261,13 @@ def _validate_tensor(config: Config, kind: str, tensor: Config, table: Tensors) 
     data_type, shape = table[name]
     if tensor["data_type"] != data_type:
         raise triton.TritonModelException(
-            f"unable to load model '{model}', configuration expects datatype {tensor['data_type']} for {kind} '{name}', "
-            f"model provides {data_type}"
+            f"unable to load model '{model}', configuration expects datatype {tensor['data_type']} for {kind} "
+            f"'{name}', model provides {data_type}"
         )
     if tensor.get("allow_ragged_batch"):
-        raise triton.TritonModelException(f"unable to load model '{model}', ragged input '{name}' is not supported here")
+        raise triton.TritonModelException(
+            f"unable to load model '{model}', ragged input '{name}' is not supported here"
+        )
     if shape:
         _validate_dims(f"model '{model}', tensor '{name}'", tensor, shape, batch=batch, exact=kind == "output")
 

@@ -58,7 +58,9 @@ def _refusal(kind: Kind, name: str, error: ValidationError) -> Exception:
     unknown = [_path(fault["loc"]) for fault in found if fault["type"] == "extra_forbidden"]
     if unknown:
         listed = ", ".join(f'unknown field "{path}"' for path in unknown)
-        return bad_request(f"{kind.name} in version {kind.version!r} cannot be handled: strict decoding error: {listed}")
+        return bad_request(
+            f"{kind.name} in version {kind.version!r} cannot be handled: strict decoding error: {listed}"
+        )
     return invalid(kind, name, tuple(_fault(fault) for fault in found))
 
 
@@ -102,7 +104,7 @@ def _annotation_faults(service: InferenceService) -> list[Fault]:
         Fault(
             f"metadata.annotations[{key}]",
             "FieldValueNotSupported",
-            f"Unsupported value: {shortened(repr(service.metadata.annotations[key]))}: supported values: {sorted(good)}",
+            f"Unsupported value: {shortened(repr(service.metadata.annotations[key]))}: supported: {sorted(good)}",
         )
         for key, good in _ANNOTATIONS.items()
         if service.metadata.annotations.get(key) not in {None, *good}

@@ -36,7 +36,9 @@ class Faults:
         """Line up a fault: `{"kind": "409" | "429" | "500" | "hang", "count": 1, "verb": "patch"}`. Raises Refused."""
         kind, count, verb = str(wish.get("kind")), wish.get("count", 1), str(wish.get("verb", "*"))
         if kind not in {*_REFUSALS, "hang"} or verb not in VERBS or not isinstance(count, int) or count < 1:
-            raise bad_request(f"a fault is kind 409, 429, 500 or hang, count ≥ 1, verb of {sorted(VERBS)}; got {dict(wish)}")
+            raise bad_request(
+                f"a fault is kind 409, 429, 500 or hang, count ≥ 1, verb of {sorted(VERBS)}; got {dict(wish)}"
+            )
         self.waiting.append(Fault(kind, count, verb))
 
     def take(self, verb: str) -> str | None:

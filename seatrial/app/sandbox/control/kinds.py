@@ -50,7 +50,7 @@ class Fault:
 
 
 @dataclass
-class Refused(Exception):  # noqa: N818 - the API's answer, not a failure of ours
+class Refused(Exception):
     """A request that the API does not do."""
 
     code: int

@@ -93,8 +93,8 @@ def local_arguments(arguments: list[str], *, root: Path, ports: Mapping[str, int
     local = []
     for argument in [*arguments, *(f"{name}={value}" for name, value in _DEFAULTS.items() if name not in given)]:
         name, _, value = argument.partition("=")
-        for template in ARGUMENTS.get(name, (None,)):
-            local.append(argument if template is None else template.format(**ports, root=root, value=value))
+        templates = ARGUMENTS.get(name)
+        local += [argument] if templates is None else [t.format(**ports, root=root, value=value) for t in templates]
     return local
 
 

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 from seatrial.app.sandbox import images, pod_keeper, programs
 from seatrial.app.sandbox.control import pods, routing
 from seatrial.app.sandbox.control.kinds import ROUTES, SERVICES, Manifest
@@ -20,11 +22,13 @@ from seatrial.app.sandbox.control.status import Pod, next_status
 from seatrial.app.sandbox.control.storage import Objects
 from seatrial.app.sandbox.places import Home, free_ports, read_json, write, write_json
 from seatrial.app.sandbox.supervisor import Program, Supervisor, program_section
-from seatrial.errors import IntegrityError, StepError
+from seatrial.errors import IntegrityError
 
 TICK_S: Final = 0.1
 _LOOK_S: Final = 2.0
 """How often supervisord is asked what it runs."""
+
+_IMAGE_RETRY_S: Final = 2.0
 
 _PREFIX: Final = "pod-"
 
@@ -38,13 +42,13 @@ class Reconciler:
         self._control_port = control_port
         self._supervisor = Supervisor(home.socket)
         self._lock = threading.RLock()
-        self._endpoints: dict[str, list[int]] = {}
+        self._endpoints: dict[str, list[int]] | None = None  # None: nothing looked at yet, so nothing is published
         self._published: bytes | None = None
         self._running: set[str] = set()
         self._looked_at = 0.0
         self._ending: dict[str, float] = {}
-        self._image_errors: dict[str, str] = {}
-        self._services: dict[str, Manifest] = {}
+        self._image_errors: dict[str, tuple[float, str]] = {}
+        self._pre_stop_s: dict[str, float] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
 
@@ -59,18 +63,16 @@ class Reconciler:
 
     def publish(self) -> None:
         """Bring the gateway's file up to date with the stored routes and the ready replicas."""
-        with self._lock:
-            routes = self._objects.list(ROUTES)
-            stored = {_predictor(service): [] for service in self._objects.list(SERVICES)}
-            endpoints = {name: self._endpoints.get(name, empty) for name, empty in stored.items()}
-            document = routing.dynamic(routes, endpoints, control_port=self._control_port)
+        with self._objects.lock, self._lock:  # in this order everywhere
+            if self._endpoints is None:
+                return
+            stored = [_predictor(service) for service in self._objects.list(SERVICES)]
+            endpoints = {name: self._endpoints.get(name, []) for name in stored}
+            document = routing.dynamic(self._objects.list(ROUTES), endpoints, control_port=self._control_port)
             data = json.dumps(document, indent=1, sort_keys=True).encode() + b"\n"
             if data != self._published:
                 write(self._home.gateway / programs.ROUTES_FILE, data)
                 self._published = data
-        for route in routes:
-            name, uid = route["metadata"]["name"], route["metadata"]["uid"]
-            self._objects.set_status(ROUTES, name, uid, routing.route_status(route, stored, _now()))
 
     def _run(self) -> None:
         while not self._stop.wait(TICK_S):
@@ -83,20 +85,25 @@ class Reconciler:
     def _tick(self) -> None:
         self._look()
         services = {service["metadata"]["name"]: service for service in self._objects.list(SERVICES)}
-        found: dict[str, list[Pod]] = {}
-        for name, service in services.items():
-            found[name] = [self._tend(service, pod) for pod in pods.pod_names(service)]
+        found = {
+            name: [self._tend(service, pod) for pod in pods.pod_names(service)] for name, service in services.items()
+        }
         with self._lock:
             self._endpoints = {
                 _predictor(service): [pod.http_port for pod in found[name] if pod.ready]
                 for name, service in services.items()
             }
         self.publish()
+        self._write_statuses(services, found)
+        self._end_surplus(services)
+
+    def _write_statuses(self, services: dict[str, Manifest], found: dict[str, list[Pod]]) -> None:
         for name, service in services.items():
             status = next_status(service, found[name], _now())
             self._objects.set_status(SERVICES, name, service["metadata"]["uid"], status)
-        self._end_surplus({pod for service in services.values() for pod in pods.pod_names(service)})
-        self._services |= services
+        for route in self._objects.list(ROUTES):
+            status = routing.route_status(route, map(_predictor, services.values()), _now())
+            self._objects.set_status(ROUTES, route["metadata"]["name"], route["metadata"]["uid"], status)
 
     def _look(self) -> None:
         if time.monotonic() - self._looked_at >= _LOOK_S:
@@ -107,8 +114,8 @@ class Reconciler:
     def _tend(self, service: Manifest, name: str) -> Pod:
         """See that one replica runs; how it is."""
         folder = self._home.pods / name
-        uid = service["metadata"]["uid"]
-        if name in self._running and read_json(folder / "owner.json").get("uid") == uid:
+        self._pre_stop_s[name] = pods.pre_stop_s(service)
+        if name in self._running and _owner(folder) == service["metadata"]["uid"]:
             return _pod(folder, name)
         if name in self._running or name in self._ending:  # of an earlier object with this name
             return Pod(name=name, waiting="ContainerCreating")
@@ -119,10 +126,9 @@ class Reconciler:
         """Start one replica; why it waits, or empty."""
         if not pods.schedulable(service):
             return _note(folder, "Unschedulable", "0/1 nodes are available: the node does not match the node selector")
-        try:
-            root = images.unpack(self._home.images, pods.image_digest(service), self._home.repositories)
-        except (images.ImageMissing, IntegrityError) as error:
-            return _note(folder, "ErrImagePull", str(error))
+        root = self._image(pods.image_digest(service))
+        if isinstance(root, str):
+            return _note(folder, "ErrImagePull", root)
         shutil.rmtree(folder, ignore_errors=True)
         ports = dict(zip(("http", "grpc", "metrics"), free_ports(3, but=self._taken()), strict=True))
         pod = pods.pod(
@@ -147,6 +153,17 @@ class Reconciler:
         self._running.add(name)
         return ""
 
+    def _image(self, digest: str) -> Path | str:
+        """The image's root folder, or why there is none; asked again only after a while."""
+        retry_at, message = self._image_errors.get(digest, (0.0, ""))
+        if time.monotonic() < retry_at:
+            return message
+        try:
+            return images.unpack(self._home.images, digest, self._home.repositories)
+        except (images.ImageMissing, IntegrityError) as error:
+            self._image_errors[digest] = (time.monotonic() + _IMAGE_RETRY_S, str(error))
+            return str(error)
+
     def _taken(self) -> frozenset[int]:
         """Ports that other replicas have or are about to take."""
         taken: set[int] = set()
@@ -155,17 +172,18 @@ class Reconciler:
             taken |= set(ports.values()) if isinstance(ports, dict) else set()
         return frozenset(taken)
 
-    def _end_surplus(self, wanted: set[str]) -> None:
-        """Stop replicas of deleted objects, some time after the gateway has forgotten them."""
-        for name in sorted(self._running - wanted):
-            service = self._services.get(name.rpartition("-")[0])
-            wait_s = pods.pre_stop_s(service) if service else pods.PRE_STOP_MAX_S
-            end_at = self._ending.setdefault(name, time.monotonic() + wait_s)
-            if time.monotonic() >= end_at:
-                self._end(name)
+    def _end_surplus(self, services: dict[str, Manifest]) -> None:
+        """Stop replicas whose object is gone, some time after the gateway has forgotten them."""
+        owners = {pod: service["metadata"]["uid"] for service in services.values() for pod in pods.pod_names(service)}
+        for name in sorted(self._running):
+            if owners.get(name) != _owner(self._home.pods / name):
+                wait_s = self._pre_stop_s.get(name, pods.PRE_STOP_MAX_S)
+                if time.monotonic() >= self._ending.setdefault(name, time.monotonic() + wait_s):
+                    self._end(name)
         for folder in self._home.pods.iterdir():
-            if folder.name not in wanted | self._running:
+            if folder.name not in owners.keys() | self._running:
                 shutil.rmtree(folder, ignore_errors=True)
+                self._pre_stop_s.pop(folder.name, None)
 
     def _end(self, name: str) -> None:
         process = self._supervisor.processes().get(_PREFIX + name)
@@ -181,6 +199,11 @@ class Reconciler:
 
     def _conf(self, name: str) -> Path:
         return self._home.supervisor / "pods" / f"{name}.conf"
+
+
+def _owner(folder: Path) -> object:
+    """The uid of the object that a replica was started for."""
+    return read_json(folder / "owner.json").get("uid")
 
 
 def _predictor(service: Manifest) -> str:
@@ -214,15 +237,10 @@ def _pod(folder: Path, name: str) -> Pod:
 
 
 def _alive(pid: object) -> bool:
-    if not isinstance(pid, int) or pid <= 0:
-        return False
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return isinstance(pid, int) and pid > 0 and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    except PermissionError as error:
-        raise StepError(f"process {pid} of the sandbox belongs to somebody else") from error
-    return True
 
 
 def _now() -> str:

@@ -25,7 +25,7 @@ class Pod:
     ready: bool = False
     http_port: int = 0
     waiting: str = ""
-    """Why the container does not run: `Unschedulable`, `ErrImagePull`, `ContainerCreating`, `CrashLoopBackOff`; or empty."""
+    """Why no container runs: `Unschedulable`, `ErrImagePull`, `ContainerCreating`, `CrashLoopBackOff`; or empty."""
     exit_code: int | None = None
     """Of the container's last end; None when it has not ended."""
     exit_reason: str = ""

@@ -48,7 +48,9 @@ class Objects:
     def list(self, kind: Kind, selects: Callable[[dict[str, str]], bool] = lambda _: True) -> list[Manifest]:
         """Every object whose labels `selects` likes, by name."""
         with self.lock:
-            found = [o for _, o in sorted(self._objects[kind.plural].items()) if selects(o["metadata"].get("labels", {}))]
+            found = [
+                o for _, o in sorted(self._objects[kind.plural].items()) if selects(o["metadata"].get("labels", {}))
+            ]
             return copy.deepcopy(found)
 
     @property
@@ -85,7 +87,9 @@ class Objects:
         """
         with self.lock:
             old = self.get(kind, name)
-            wanted = patch.get("metadata", {}).get("resourceVersion") if isinstance(patch.get("metadata"), dict) else None
+            wanted = (
+                patch.get("metadata", {}).get("resourceVersion") if isinstance(patch.get("metadata"), dict) else None
+            )
             if wanted is not None and str(wanted) != old["metadata"]["resourceVersion"]:
                 raise conflict(kind, name)
             new = merged(old, {key: value for key, value in patch.items() if key != "status"})

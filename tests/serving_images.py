@@ -1,4 +1,4 @@
-"""Small serving images, written by hand into an OCI layout: a model that multiplies, with an answer that tells which."""
+"""Small serving images, written by hand into an OCI layout: a model that multiplies; its answer tells which it is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import json
 import tarfile
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 MODEL = "doubler"
 
@@ -25,11 +29,6 @@ dynamic_batching { }
 
 def onnx_model(factor: float) -> bytes:
     """y = factor · x, opset 17, IR 8."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    import numpy as np
-
     graph = helper.make_graph(
         [helper.make_node("Mul", ["x", "factor"], ["y"])],
         "multiply",
@@ -104,7 +103,10 @@ def service(
             "name": f"{MODEL}-v{version}",
             "namespace": namespace,
             "labels": {"seatrial.dev/model": MODEL, "networking.kserve.io/visibility": "cluster-local"},
-            "annotations": {"serving.kserve.io/deploymentMode": "Standard", "serving.kserve.io/autoscalerClass": "none"},
+            "annotations": {
+                "serving.kserve.io/deploymentMode": "Standard",
+                "serving.kserve.io/autoscalerClass": "none",
+            },
         },
         "spec": {
             "predictor": {
