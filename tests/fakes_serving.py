@@ -229,6 +229,11 @@ def ready(manifest: Manifest, **status: Any) -> Manifest:
     return {**whole, **status}
 
 
+def always(status: Manifest) -> Callable[[Manifest, int], Manifest]:
+    """A service whose status does not move."""
+    return lambda *_: status
+
+
 class RoutedPredictions:
     """Answers as the route says: by header the candidate, else each version its share, in turn."""
 

@@ -42,7 +42,9 @@ def test_it_is_named_and_labelled_by_model_and_version() -> None:
 
 
 def test_readiness_is_that_of_the_version_and_liveness_that_of_the_server() -> None:
-    probes = {kind: container(service())[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "readiness", "liveness")}
+    probes = {
+        kind: container(service())[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "readiness", "liveness")
+    }
     ready = "/v2/models/tea_orders/versions/7/ready"
     assert probes == {"startup": ready, "readiness": ready, "liveness": "/v2/health/live"}
 

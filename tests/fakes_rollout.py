@@ -1,0 +1,169 @@
+"""A cluster with versions of tea_orders: their papers in the store, signed; some of them serving."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fakes_release as made
+from fakes_serving import (
+    NAMESPACE,
+    Deadly,
+    FakeClock,
+    Killed,
+    MemoryRoutes,
+    MemoryServices,
+    MemoryStore,
+    RoutedPredictions,
+)
+
+from seatrial import bundle, digests, release, verdict
+from seatrial.adapters import trees
+from seatrial.evaluation.required import required as evaluation_checks
+from seatrial.ledger import Book
+from seatrial.ports import Manifest
+from seatrial.release import Release, Served
+from seatrial.route import Router, RouteState
+from seatrial.triton.required import required as package_checks
+from seatrial.verdict import Gate
+from steps.deploy_model.__main__ import Ports
+from steps.deploy_model.__main__ import run as deploy
+from steps.deploy_model.contract import Inputs, Outputs
+
+MODEL, NAME = "tea_orders", "tea-orders"
+HOLDOUT = digests.of_bytes(b"rows")
+SPEC = made.spec_of()
+GOLDEN = [
+    {"id": f"row{i}", "request": {"id": f"row{i}", "inputs": []}, "answer": {"probability": [i / 8]}, "tolerance": 1e-4}
+    for i in range(4)
+]
+
+
+def image_of(version: int) -> str:
+    return f"localhost/seatrial/tea-orders@{digests.of_bytes(str(version).encode())}"
+
+
+class Rollout:
+    """Everything that a roll-out touches. `deadly` counts effects and can end the process after any of them."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.tmp_path = tmp_path
+        self.deadly = Deadly()
+        self.store, self.routes = MemoryStore(self.deadly), MemoryRoutes(self.deadly)
+        self.services = MemoryServices(self.deadly)
+        self.clock = FakeClock()
+        self.predictions = RoutedPredictions(self.routes, {row["id"]: row["answer"] for row in GOLDEN})  # type: ignore[misc]
+        self.router = Router(
+            self.routes, self.clock, namespace=NAMESPACE, book=Book(self.store, self.clock), say=lambda *_, **__: None
+        )
+        self.bundles: dict[int, str] = {}
+        self.runs = 0
+
+    def ports(self, **changes: Any) -> Ports:
+        values: dict[str, Any] = {
+            "store": self.store,
+            "services": self.services,
+            "router": self.router,
+            "predictions": self.predictions,
+            "clock": self.clock,
+            "trusted_keys": (made.KEY.public_key(),),
+            "namespace": NAMESPACE,
+            "replicas_min": 1,
+        }
+        return Ports(**{**values, **changes})
+
+    def package(self, version: int, *, champion: int | None, **forged: Callable[[Release], bytes]) -> str:
+        """Put bundle and papers of `version` into the store, as judged against `champion`; the bundle's digest."""
+        root = self.tmp_path / f"bundle{version}"
+        (root / "model").mkdir(parents=True)
+        (root / "model" / "model.onnx").write_bytes(f"model {version}".encode())
+        (root / "config.pbtxt").write_text("")
+        bundle.seal(root, MODEL)
+        sealed = trees.put_bundle(self.store, root)
+        self.bundles[version] = sealed.digest
+        record = self._release(version)
+        self.store.objects[release.key(MODEL, record.release_id)] = record.model_dump_json().encode()
+        rival = {} if champion is None else {"champion": self.bundles[champion]}
+        judged: dict[Gate, dict[str, str]] = {
+            "validate_data": {"holdout_rows": HOLDOUT, "train_rows": HOLDOUT, "data": HOLDOUT},
+            "evaluate_model": {"model": sealed.model_digest, "holdout_rows": HOLDOUT, **rival},
+            "package_model": {"model": sealed.model_digest, "bundle": sealed.digest},
+        }
+        against = champion is not None
+        asked: dict[Gate, tuple[str, ...]] = {
+            "validate_data": ("unique_ids",),
+            "evaluate_model": evaluation_checks(SPEC, champion=against),
+            "package_model": package_checks(champion=against),
+        }
+        papers = bundle.papers_prefix(sealed.digest)
+        for gate, what in judged.items():
+            self.store.objects[f"{papers}/{gate}.dsse.json"] = self.signed(
+                gate, what, release=record, required=asked[gate]
+            )
+        self.store.objects[f"{papers}/spec.json"] = SPEC.model_dump_json().encode()
+        self.store.objects[f"{papers}/golden.jsonl"] = b"\n".join(json.dumps(row).encode() for row in GOLDEN)
+        return sealed.digest
+
+    def signed(self, gate: Gate, judged: dict[str, str], *, release: Release, **changes: Any) -> bytes:
+        names = changes.get("required", ("unique_ids",))
+        decision = changes.get("decision", "pass")
+        checks = [verdict.Check(name=name, decision=decision, reason="as the test wants it") for name in names]
+        concluded = verdict.conclude(gate, release, SPEC, required=names, checks=checks, judged=judged)
+        return verdict.sign(concluded, changes.get("key", made.KEY))
+
+    def serve(self, version: int, previous: int | None = None) -> None:
+        """Make `version` champion, as an earlier release would have left it."""
+        served = Served(
+            version=version, bundle=self.bundles[version], image=image_of(version), release_digest=made.ZERO
+        )
+        self.store.objects[release.served_key(MODEL, version)] = served.model_dump_json().encode()
+        self.services.put(MODEL, version)
+        state = RouteState(
+            model_name=MODEL, exists=True, champion=version, previous=previous, weights={version: 100}, owner="earlier"
+        )
+        self.routes._keep(NAME, state.manifest(NAMESPACE))
+
+    def deploy(self, version: int, ports: Ports | None = None, **changes: Any) -> Outputs:
+        asked = {
+            "model_name": MODEL,
+            "version": version,
+            "release_id": f"uid-{version}",
+            "image": image_of(version),
+            "bundle_digest": self.bundles[version],
+            "reason": "a test",
+            **changes,
+        }
+        self.runs += 1
+        scratch = self.tmp_path / f"scratch{self.runs}"
+        scratch.mkdir()
+        return deploy(Inputs(**asked), scratch, ports or self.ports())
+
+    def route(self) -> Manifest | None:
+        return self.routes.objects.get(NAME)
+
+    def _release(self, version: int) -> Release:
+        return Release(
+            release_id=f"uid-{version}",
+            model_name=MODEL,
+            version=version,
+            revision="abc",
+            reason="a test",
+            data_uri="file:///orders.csv",
+            source_digest=made.ZERO,
+            spec_digest=SPEC.digest,
+            data_digest=made.ZERO,
+            images_digest=made.ZERO,
+            release_digest=digests.of_json(version),
+            champion=None,
+        )
+
+
+def killed(act: Callable[[], object]) -> bool:
+    """Whether the process died in `act`."""
+    try:
+        act()
+    except Killed:
+        return True
+    return False
