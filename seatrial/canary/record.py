@@ -21,6 +21,8 @@ from seatrial.names import ModelName
 from seatrial.spec import Canary, Closed, Decision
 from seatrial.verdict import Check
 
+ReplayMode = Literal["weighted", "header", "none"]
+
 LOG_E_MIN = -1e6
 """Stands for log 0, which JSON cannot say."""
 
@@ -35,7 +37,7 @@ class Opening(Closed):
     champion: int | None = Field(description="None: a first release")
     bundle: Digest
     plan: Canary
-    replay: Literal["weighted", "header", "none"] = Field(description="how held-out requests are replayed")
+    replay: ReplayMode = Field(description="how held-out requests are replayed")
 
 
 class Look(Closed):
