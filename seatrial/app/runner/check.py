@@ -90,6 +90,7 @@ class _Check:
         named = {task.name: task for task in tasks}
         if len(named) != len(tasks):
             yield f"{path}.tasks: two tasks have one name"
+            return
         strangers = {name for task in tasks for name in scope.dependencies(task)} - named.keys()
         if strangers:
             yield f"{path}.tasks: they wait for {sorted(strangers)}, which are not there"
