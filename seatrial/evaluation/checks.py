@@ -141,8 +141,8 @@ def primary(
         "rows": rows,
     }
     reason = (
-        f"{metric} {candidate:.4g} against the champion's {champion:.4g}: worse by {found.estimate:+.4g}, with "
-        f"{1 - alpha:.0%} confidence by at most {found.at_most:+.4g}; the margin is {margin:g}"
+        f"{metric} {candidate:.4g} against the champion's {champion:.4g}: {_words(found.estimate)}, and with "
+        f"{1 - alpha:.0%} confidence at the worst {_words(found.at_most)}; the margin is {margin:g}"
     )
     if decision == "inconclusive":
         needed = rows_to_decide(found, margin, rows)
@@ -169,6 +169,10 @@ def _apart(runs: Sequence[Answers]) -> float | None:
     """The largest difference between any two runs; None when a value is not finite."""
     stacked = np.stack([np.asarray(run, dtype=np.float64) for run in runs])
     return float(np.ptp(stacked, axis=0).max()) if np.isfinite(stacked).all() else None
+
+
+def _words(worse_by: float) -> str:
+    return f"{abs(worse_by):.3g} {'worse' if worse_by > 0 else 'better'}"
 
 
 def _known(value: float) -> float | None:
