@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
 import urllib3
@@ -113,7 +114,7 @@ class InferenceServices:
 
     def delete(self, name: str) -> None:
         """Delete; nothing there is fine."""
-        self._resource.delete(name, None)
+        self._resource.delete(name)
 
     def names(self, model_name: str) -> list[str]:
         """The services of a model's versions."""
@@ -140,8 +141,8 @@ class HttpRoutes:
         self._resource.patch(name, {**patch, "metadata": metadata})
 
     def delete(self, name: str, *, resource_version: str) -> None:
-        """Delete the object read at `resource_version`. Raises Conflict when it changed since; gone is fine."""
-        self._resource.delete(name, {"preconditions": {"resourceVersion": resource_version}})
+        """Delete the object read at `resource_version`. Raises Conflict when it changed since, or is gone."""
+        self._resource.delete_at(name, resource_version)
 
 
 class ArgoWorkflows:
@@ -164,7 +165,7 @@ class _Resource:
         self._plural = plural
 
     def get(self, name: str) -> Manifest | None:
-        found: Manifest | None = self._absent_is(None, self._api.get_namespaced_custom_object, name=name)
+        found: Manifest | None = self._present(self._api.get_namespaced_custom_object, name=name)
         return found
 
     def create(self, manifest: Manifest) -> None:
@@ -172,45 +173,43 @@ class _Resource:
             self._call(self._api.create_namespaced_custom_object, body=manifest, field_validation="Strict")
 
     def patch(self, name: str, patch: Manifest) -> None:
-        with self._translated(f"patch {name}"):
-            try:
-                self._call(
-                    self._api.patch_namespaced_custom_object,
-                    name=name,
-                    body=patch,
-                    field_validation="Strict",
-                    _content_type=_MERGE_PATCH,
-                )
-            except client.ApiException as error:
-                if error.status == 404:
-                    raise Conflict(f"{self._plural} {name} is gone since it was read") from error
-                raise
+        patching = self._api.patch_namespaced_custom_object
+        with self._translated(f"patch {name}", gone_is_conflict=True):
+            self._call(patching, name=name, body=patch, field_validation="Strict", _content_type=_MERGE_PATCH)
 
-    def delete(self, name: str, options: Manifest | None) -> None:
-        self._absent_is(None, self._api.delete_namespaced_custom_object, name=name, body=options or {})
+    def delete(self, name: str) -> None:
+        self._present(self._api.delete_namespaced_custom_object, name=name)
+
+    def delete_at(self, name: str, resource_version: str) -> None:
+        options = {"preconditions": {"resourceVersion": resource_version}}
+        with self._translated(f"delete {name}", gone_is_conflict=True):
+            self._call(self._api.delete_namespaced_custom_object, name=name, body=options)
 
     def names(self, selector: str) -> list[str]:
         with self._translated(f"list {selector}"):
             found = self._call(self._api.list_namespaced_custom_object, label_selector=selector)
             return sorted(str(item["metadata"]["name"]) for item in found["items"])
 
-    def _absent_is(self, absent: None, call: Callable[..., Any], *, name: str, **arguments: object) -> Any:  # noqa: ANN401
-        with self._translated(f"read or delete {name}"):
+    def _present(self, call: Callable[..., Any], *, name: str) -> Any:  # noqa: ANN401 - the client's answer
+        """The call's answer; None when there is no such object."""
+        with self._translated(f"get or delete {name}"):
             try:
-                return self._call(call, name=name, **arguments)
+                return self._call(call, name=name)
             except client.ApiException as error:
-                if error.status == 404:
-                    return absent
+                if error.status == HTTPStatus.NOT_FOUND:
+                    return None
                 raise
 
     def _call(self, call: Callable[..., Any], **arguments: object) -> Any:  # noqa: ANN401
         return call(**self._where, **arguments, _request_timeout=_TIME_LIMIT_S)
 
     @contextmanager
-    def _translated(self, what: str) -> Iterator[None]:
+    def _translated(self, what: str, *, gone_is_conflict: bool = False) -> Iterator[None]:
         try:
             yield
         except client.ApiException as error:
+            if gone_is_conflict and error.status == HTTPStatus.NOT_FOUND:
+                raise Conflict(f"{self._plural}: {what}: it is gone since it was read") from error
             raise translated(error, f"{self._plural}: {what}") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Unavailable(
@@ -221,9 +220,9 @@ class _Resource:
 def translated(error: client.ApiException, what: str) -> StepError:
     """The API's answer as one of our errors, by its HTTP status."""
     status, said = int(error.status or 0), shortened(_message(error))
-    if status == 409:
+    if status == HTTPStatus.CONFLICT:
         return Conflict(f"{what}: {said}")
-    if status == 429 or status >= 500 or status == 0:
+    if status in {0, HTTPStatus.TOO_MANY_REQUESTS} or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Unavailable(f"{what}: the Kubernetes API cannot now ({status}): {said}")
     return InvalidInput(f"{what}: the Kubernetes API refuses this ({status}): {said}")
 

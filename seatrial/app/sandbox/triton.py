@@ -98,7 +98,7 @@ def _build(new: Path) -> None:
 
 
 def _uv(home: Path) -> str:
-    candidates = [os.environ.get("UV"), home / "uv" / "bin" / "uv", shutil.which("uv")]
+    candidates = [os.environ.get("UV"), *(place / "uv" / "bin" / "uv" for place in (home, ROOT / ".seatrial")), "uv"]
     for candidate in candidates:
         if candidate and shutil.which(str(candidate)):
             return str(candidate)
