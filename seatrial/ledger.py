@@ -92,9 +92,10 @@ class Book:
         self._store = store
         self._clock = clock
 
-    def entries(self, model_name: str) -> list[Entry]:
-        """Every entry, by sequence; `verify` tells whether the chain is whole."""
-        return [self._read(key) for key in self._store.keys(prefix(model_name))]
+    def entries(self, model_name: str, *, latest: int | None = None) -> list[Entry]:
+        """Every entry, by sequence, or the `latest` ones only; `verify` tells whether the whole chain is whole."""
+        keys = self._store.keys(prefix(model_name))
+        return [self._read(key) for key in (keys if latest is None else keys[-latest:])]
 
     def last(self, model_name: str) -> Entry | None:
         """The entry with the highest sequence."""

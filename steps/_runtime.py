@@ -30,7 +30,13 @@ Out = TypeVar("Out", bound=Contract)
 
 
 def main(
-    name: str, step: Step, inputs_type: type[In], run: Callable[[In, Path], Out], arguments: list[str] | None = None
+    name: str,
+    step: Step,
+    inputs_type: type[In],
+    run: Callable[[In, Path], Out],
+    arguments: list[str] | None = None,
+    *,
+    exit_code: Callable[[Out], int] = lambda _: 0,
 ) -> None:
     """Run a step and exit.
 
@@ -40,6 +46,7 @@ def main(
         inputs_type: What it takes.
         run: The step: its inputs and a scratch folder → its outputs. Output files lie in the scratch folder.
         arguments: The command line; None: this process's own.
+        exit_code: What to exit with after the outputs are written; a gate that refuses is done, and exits 0.
     """
     started = time.monotonic()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -70,7 +77,7 @@ def main(
         seconds=round(time.monotonic() - started, 3),
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
-    sys.exit(0)
+    sys.exit(exit_code(outputs))
 
 
 def event(what: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can say
