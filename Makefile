@@ -1,0 +1,65 @@
+# What a person and CI call. `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Debian's own Python; uv downloads none. Only the package registries are asked for anything, and no one is told anything.
+PYTHON ?= $(firstword $(foreach p,python3 python3.12 python3.11,$(shell \
+  $(p) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' 2>/dev/null && command -v $(p))))
+export UV_PYTHON_DOWNLOADS := never
+export DO_NOT_TRACK := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+UV := .seatrial/uv/bin/uv
+ENVIRONMENT := .venv/.locked
+BIN := .venv/bin
+
+.PHONY: help run test check render down bench lock clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+# The values reach the shell by the environment, quoted: no value is ever a part of a command.
+run: $(ENVIRONMENT) ## Release a model: MODEL_NAME=cart_abandonment [DATA=file:///…] [REVISION=…] [REASON=…]
+	@$(BIN)/seatrial release $${DATA:+--data="$$DATA"} $${REVISION:+--revision="$$REVISION"} \
+	  $${REASON:+--reason="$$REASON"} $${MODEL_NAME+-- "$$MODEL_NAME"}
+
+test: $(ENVIRONMENT) ## Every test that needs no cluster
+	$(BIN)/pytest -n 2 -m "not integration"
+	$(BIN)/pytest -m integration
+
+check: $(ENVIRONMENT) ## Style, types, import rules, and whether the rendered files are fresh
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/seatrial render --check
+
+render: $(ENVIRONMENT) ## Write workflow_templates/ and the README's step table from pipelines/ and the contracts
+	@$(BIN)/seatrial render
+
+down: ## Stop the sandbox: no process and no port is left, what it stored stays
+	@if [ -x $(BIN)/seatrial ]; then $(BIN)/seatrial down; else echo "nothing was running"; fi
+
+bench: $(ENVIRONMENT) ## Measure, and write docs/benchmarks.md
+	$(BIN)/python -m bench
+
+lock: $(UV) ## Resolve the locks anew
+	UV=$(UV) bash locks/compile.sh
+
+clean: down ## Remove the environment and all local state, with every model and image in it
+	rm -rf .venv .seatrial
+
+$(UV): locks/uv.txt
+	@[ -n "$(PYTHON)" ] || { echo "python 3.11 or 3.12 is needed: apt-get install python3 python3-venv" >&2; exit 1; }
+	@echo "installing uv" >&2
+	@$(PYTHON) -m venv .seatrial/uv
+	@.seatrial/uv/bin/pip install --quiet --require-hashes --requirement locks/uv.txt
+	@touch $@
+
+$(ENVIRONMENT): $(UV) locks/seatrial.txt pyproject.toml
+	@echo "installing the locked environment" >&2
+	@[ -x $(BIN)/python ] || $(UV) venv --quiet --python "$(PYTHON)" .venv
+	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes locks/seatrial.txt
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
