@@ -1,13 +1,15 @@
 """Stands in for every step: `stand_in.py NAME --args…` does what the play says.
 
 The play is JSON at $PLAY: template → list of acts, one per attempt, the last one repeated. An act may hold "sleep"
-(seconds), "deaf" (SIGTERM is ignored), "kill" (a signal for itself), "params" (name → text), "files" (name → text, or a
-folder's name → text), "exit" (code). What it saw lies in `<name>.seen.json` beside the play; `<name>.up` says it runs.
+(seconds), "deaf" (SIGTERM is ignored), "child" (leave one behind), "kill" (a signal for itself), "params" (texts),
+"files" (name → text, or a folder's name → text), "link" (an output that is a symlink), "exit" (code). What it saw
+lies in `<name>.seen.json` beside the play; `<name>.up` says it runs.
 """
 
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -29,6 +31,7 @@ seen = {
     "args": args,
     "env": dict(os.environ),
     "folder": str(Path.cwd()),
+    "pid": os.getpid(),
     "inputs": {path.relative_to(io / "in").as_posix(): path.read_text() for path in given},
 }
 beside("seen.json").write_text(json.dumps(seen))
@@ -36,6 +39,9 @@ sys.stdout.write(f"{name} attempt {attempt}\n")
 sys.stdout.flush()
 if act.get("deaf"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if act.get("child"):
+    child = subprocess.Popen(["sleep", "60"])
+    beside("child").write_text(str(child.pid))
 beside("up").touch()
 time.sleep(act.get("sleep", 0))
 if act.get("kill"):
@@ -48,4 +54,6 @@ for file, content in act.get("files", {}).items():
         (io / "out" / file).mkdir()
     for inner, text in content.items() if isinstance(content, dict) else [("", content)]:
         (io / "out" / file / inner).write_text(text)
+if "link" in act:
+    (io / "out" / act["link"]).symlink_to("/etc/hostname")
 sys.exit(act.get("exit", 0))

@@ -47,4 +47,9 @@ def workflow(run: Run, nodes: Nodes) -> dict[str, Any]:
 
 
 def _node(node: Node) -> dict[str, Any]:
-    return {key: value for key, value in node.manifest().items() if value not in ("", [], {})}
+    return {key: value for key, value in _full(node.manifest()).items() if value not in ("", [], {})}
+
+
+def _full(value: dict[str, Any]) -> dict[str, Any]:
+    """Without the empty lists, as Argo leaves them out."""
+    return {key: _full(v) if isinstance(v, dict) else v for key, v in value.items() if v != []}
