@@ -50,6 +50,7 @@ class Rollout:
 
     def __init__(self, tmp_path: Path) -> None:
         self.tmp_path = tmp_path
+        self.key = made.KEY
         self.deadly = Deadly()
         self.store, self.routes = MemoryStore(self.deadly), MemoryRoutes(self.deadly)
         self.services = MemoryServices(self.deadly)
@@ -74,17 +75,29 @@ class Rollout:
         }
         return Ports(**{**values, **changes})
 
-    def package(self, version: int, *, champion: int | None, **forged: Callable[[Release], bytes]) -> str:
+    def put(self, key: str, data: bytes) -> None:
+        """Write into the store, as earlier steps would have; not an effect of the step under test."""
+        self.store.objects[key] = data
+
+    def content(self, version: int) -> dict[str, bytes]:
+        """The files of a version's bundle."""
+        return {"model/model.onnx": f"model {version}".encode(), "config.pbtxt": b""}
+
+    def golden(self, version: int) -> bytes:
+        """The version's golden requests and answers."""
+        return b"\n".join(json.dumps(row).encode() for row in GOLDEN)
+
+    def package(self, version: int, *, champion: int | None) -> str:
         """Put bundle and papers of `version` into the store, as judged against `champion`; the bundle's digest."""
         root = self.tmp_path / f"bundle{version}"
         (root / "model").mkdir(parents=True)
-        (root / "model" / "model.onnx").write_bytes(f"model {version}".encode())
-        (root / "config.pbtxt").write_text("")
+        for name, content in self.content(version).items():
+            (root / name).write_bytes(content)
         bundle.seal(root, MODEL)
         sealed = trees.put_bundle(self.store, root)
         self.bundles[version] = sealed.digest
         record = self._release(version)
-        self.store.objects[release.key(MODEL, record.release_id)] = record.model_dump_json().encode()
+        self.put(release.key(MODEL, record.release_id), record.model_dump_json().encode())
         rival = {} if champion is None else {"champion": self.bundles[champion]}
         judged: dict[Gate, dict[str, str]] = {
             "validate_data": {"holdout_rows": HOLDOUT, "train_rows": HOLDOUT, "data": HOLDOUT},
@@ -99,11 +112,9 @@ class Rollout:
         }
         papers = bundle.papers_prefix(sealed.digest)
         for gate, what in judged.items():
-            self.store.objects[f"{papers}/{gate}.dsse.json"] = self.signed(
-                gate, what, release=record, required=asked[gate]
-            )
-        self.store.objects[f"{papers}/spec.json"] = SPEC.model_dump_json().encode()
-        self.store.objects[f"{papers}/golden.jsonl"] = b"\n".join(json.dumps(row).encode() for row in GOLDEN)
+            self.put(f"{papers}/{gate}.dsse.json", self.signed(gate, what, release=record, required=asked[gate]))
+        self.put(f"{papers}/spec.json", SPEC.model_dump_json().encode())
+        self.put(f"{papers}/golden.jsonl", self.golden(version))
         return sealed.digest
 
     def signed(self, gate: Gate, judged: dict[str, str], *, release: Release, **changes: Any) -> bytes:
@@ -111,14 +122,14 @@ class Rollout:
         decision = changes.get("decision", "pass")
         checks = [verdict.Check(name=name, decision=decision, reason="as the test wants it") for name in names]
         concluded = verdict.conclude(gate, release, SPEC, required=names, checks=checks, judged=judged)
-        return verdict.sign(concluded, changes.get("key", made.KEY))
+        return verdict.sign(concluded, changes.get("key", self.key))
 
     def serve(self, version: int, previous: int | None = None) -> None:
         """Make `version` champion, as an earlier release would have left it."""
         served = Served(
             version=version, bundle=self.bundles[version], image=image_of(version), release_digest=made.ZERO
         )
-        self.store.objects[release.served_key(MODEL, version)] = served.model_dump_json().encode()
+        self.put(release.served_key(MODEL, version), served.model_dump_json().encode())
         self.services.put(MODEL, version)
         state = RouteState(
             model_name=MODEL, exists=True, champion=version, previous=previous, weights={version: 100}, owner="earlier"
