@@ -72,8 +72,10 @@ class _Check:
     def _container(self, template: Template, container: Container, known: frozenset[str], path: str) -> Iterator[str]:
         if container.image not in self.commands:
             yield f"{path}.container.image: {container.image} is not known; known are {sorted(self.commands)}"
-        for number, text in enumerate((*container.args, *(variable.value for variable in container.env))):
-            yield from _unknown(text, known, f"{path}.container.args or env[{number}]")
+        for number, text in enumerate(container.args):
+            yield from _unknown(text, known, f"{path}.container.args[{number}]")
+        for number, variable in enumerate(container.env):
+            yield from _unknown(variable.value, known, f"{path}.container.env[{number}].value")
         for number, source in enumerate(container.env_from):
             if not source.source.optional and source.source.name not in self.environment:
                 yield f"{path}.container.envFrom[{number}]: there is no {source.source.name} here"
@@ -82,11 +84,20 @@ class _Check:
             if mount.name not in volumes:
                 yield f"{path}.container.volumeMounts[{number}]: no volume {mount.name}"
         if template.retry_strategy is not None:
-            asked = expression.names(template.retry_strategy.expression)
-            if asked - retries.NAMES:
-                yield f"{path}.retryStrategy.expression: {sorted(asked - retries.NAMES)} is not known"
+            yield from _not_understood(
+                template.retry_strategy.expression, f"{path}.retryStrategy.expression", retries.NAMES
+            )
 
     def _dag(self, template: Template, tasks: tuple[DagTask, ...], known: frozenset[str], path: str) -> Iterator[str]:
+        faults = [
+            fault
+            for number, task in enumerate(tasks)
+            for key, text in (("depends", task.depends), ("when", task.when))
+            for fault in (_not_understood(text, f"{path}.tasks[{number}].{key}") if text is not None else ())
+        ]
+        if faults:
+            yield from faults
+            return
         named = {task.name: task for task in tasks}
         if len(named) != len(tasks):
             yield f"{path}.tasks: two tasks have one name"
@@ -159,6 +170,22 @@ def _before(named: Mapping[str, DagTask], task: DagTask) -> set[str]:
 
 
 def _unknown(text: str, known: frozenset[str], path: str) -> Iterator[str]:
-    for name in variables.references(text):
+    try:
+        names = variables.references(text)
+    except InvalidInput as error:
+        yield f"{path}: {error}"
+        return
+    for name in names:
         if name not in known:
             yield f"{path}: {{{{{name}}}}} is not known there"
+
+
+def _not_understood(text: str, path: str, known: frozenset[str] | None = None) -> Iterator[str]:
+    """Why an expression cannot be decided; `known`: all that it may ask for, None for anything."""
+    try:
+        strange = expression.names(text) - (known if known is not None else expression.names(text))
+    except InvalidInput as error:
+        yield f"{path}: {error}"
+        return
+    if strange:
+        yield f"{path}: {sorted(strange)} is not known"
