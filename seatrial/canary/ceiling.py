@@ -20,8 +20,8 @@ class Ceiling:
     """An e-process over one step, for H0: the canary's error rate is `rate` at least.
 
     A binomial likelihood ratio per alternative q: (q/u)^errors · ((1−q)/(1−u))^(requests − errors), u the ceiling.
-    With α = 5 % and a ceiling of 1 % it takes 298 clean requests for q = 0 alone (log 20 / −log 0.99), 323 for this
-    mixture, which forgives some errors, and 382 within `acceptance`, which must allow for the other test.
+    With α = 5 % and a ceiling of 1 % it takes 299 clean requests for q = 0 alone (log 20 / −log 0.99), 310 for this
+    mixture, which forgives some errors, and 378 within `acceptance`, which must allow for the other test.
     Source: Wald 1945, as a mixture; Ville's inequality.
     """
 

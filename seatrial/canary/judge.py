@@ -101,7 +101,7 @@ def begin(plan: Canary, *, champion: bool) -> Evidence:
         stages=all_stages,
         at=0,
         regression=regression.begin(plan.ratio_tolerated, planned_looks(plan, champion=champion)),
-        past=Past(harmless_rate=plan.harmless_rate),
+        past=Past(),
         acceptance=_acceptance(plan, all_stages[0]),
         split=_split(all_stages[0]),
         here=Counts(),
@@ -125,7 +125,12 @@ def rule(evidence: Evidence, elapsed_s: float) -> Ruling:
         return Ruling(decision="pass", reason=f"{_against(evidence)}: enough for {stage.name}")
     if elapsed_s >= stage.max_s:
         return Ruling(decision="inconclusive", reason=_too_little(evidence, elapsed_s))
-    return Ruling(decision="hold", reason=f"{_against(evidence)}: {_e(evidence.acceptance.log_e, evidence)} to pass")
+    against = f"{_e(evidence.regression.log_e, evidence)} against it"
+    if stage.kind == "watch":
+        return Ruling(decision="hold", reason=f"{_against(evidence)}: {against}")
+    return Ruling(
+        decision="hold", reason=f"{_against(evidence)}: {_e(evidence.acceptance.log_e, evidence)} for it, {against}"
+    )
 
 
 def _acceptance(plan: Canary, stage: Stage) -> Acceptance:

@@ -11,22 +11,22 @@ from seatrial.canary.counts import Counts
 SURGE: Final = 3.0
 """Times its past rate. Source: 30 s at 50 % errors in both arms let a candidate of ratio 2 pass in 69 to 96 % of
 simulated ramps; without such intervals in 2.2 % at most."""
-PRIOR_REQUESTS: Final = 50.0
-"""So many requests at `harmless_rate` stand for the past before there is one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
     """The stable arm so far, without its surges."""
 
-    harmless_rate: float
     errors: int = 0
     requests: int = 0
 
     @property
     def rate(self) -> float:
-        """The stable error rate to expect."""
-        return (self.errors + self.harmless_rate * PRIOR_REQUESTS) / (self.requests + PRIOR_REQUESTS)
+        """The stable error rate to expect: a half as long as nothing is known, so that no first interval is a surge.
+
+        Source: Laplace's rule of succession.
+        """
+        return (self.errors + 1) / (self.requests + 2)
 
     def surges(self, counts: Counts) -> bool:
         """Whether the stable arm fails more than three times as often as before, by more than chance explains.

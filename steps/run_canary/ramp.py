@@ -104,13 +104,15 @@ class Ramp:
         _runtime.event("stage", words=f"{stage.name} of traffic to v{self.inputs.version}", weight=stage.weight)
         clock.sleep(FOLLOW_S)
         before, replayed = self._scrape(stage), self.ports.replay.so_far().requests
+        beside = stage.kind != "header" and self._replay_mode() != "weighted"
         started = clock.now()
         while True:
             clock.sleep(self._interval_s)
             after = self._scrape(stage)
             tally = self.ports.replay.so_far()
             counts = self._between(before, after)
-            ruling = self._look(counts, (clock.now() - started).total_seconds(), max(0, tally.requests - replayed))
+            ours = 0 if beside else max(0, tally.requests - replayed)
+            ruling = self._look(counts, (clock.now() - started).total_seconds(), ours)
             if self._answers_wrong(tally):
                 return Ruling(decision="fail", reason=f"request {self.confirmed} was answered wrong again and again")
             if ruling.decision != "hold":
