@@ -1,0 +1,105 @@
+"""The command `seatrial`: every error on one line, with the exit code of its kind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from seatrial.app.commands import release, sandbox
+from seatrial.app.commands._place import home
+from seatrial.errors import InvalidInput, StepError, shortened
+
+DEBUG: Final = "SEATRIAL_DEBUG"
+INTERRUPTED: Final = 130
+
+HELP: Final = """Carry a machine-learning model from its source to production, and take it back when production says no.
+
+A model is a folder in models/. `release` carries it through every gate, on this machine, against a real Triton, a real
+S3 API, a weighted gateway and MLflow; all of it runs in the sandbox, which `release` starts when it is down.
+
+Example:
+
+\b
+    seatrial release cart_abandonment
+    seatrial status cart_abandonment
+    seatrial rollback cart_abandonment --reason "complaints"
+
+Exit codes: 0 done, 78 wrong input, 75 something needed is away (try again), 76 a digest or signature does not match,
+1 a bug; `release` also 10 refused, 11 rolled back, 12 superseded.
+"""
+
+app = typer.Typer(
+    name="seatrial",
+    help=HELP,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+for command in (
+    release.release,
+    sandbox.up,
+    sandbox.down,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command of this process's arguments, and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of one command."""
+    try:
+        code = app(arguments or ["--help"], standalone_mode=False)
+    except StepError as error:
+        return _complain(str(error), error.exit_code)
+    except typer.Exit as ended:
+        return ended.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        return _complain("interrupted", INTERRUPTED)
+    except typer.TyperException as error:
+        return _usage(error)
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - nobody reads on: nor may the interpreter's last flush
+        return 0
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a bug of ours
+        return _bug(error)
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: Exception) -> int:
+    message = getattr(error, "format_message", lambda: str(error))()
+    return _complain(f"{message[0].lower()}{message[1:].rstrip('.')}; see --help", InvalidInput.exit_code)
+
+
+def _bug(error: Exception) -> int:
+    if os.environ.get(DEBUG):
+        traceback.print_exc()
+    place = _saved(traceback.format_exc())
+    what = f"{type(error).__name__}: {shortened(error)}"
+    return _complain(f"this is a bug in seatrial: {what}; the traceback is in {place}", StepError.exit_code)
+
+
+def _saved(text: str) -> Path:
+    folder = home() / "errors"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _complain(message: str, code: int) -> int:
+    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+    return code
+
+
+if __name__ == "__main__":
+    main()

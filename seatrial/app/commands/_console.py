@@ -1,0 +1,24 @@
+"""Where commands write: facts to stdout, progress to stderr when stdout is to hold JSON only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+
+
+def console(*, as_json: bool = False) -> Console:
+    """Stdout; nothing at all when stdout is kept for JSON."""
+    return Console(quiet=as_json, highlight=False, soft_wrap=True)
+
+
+def print_json(facts: dict[str, Any]) -> None:
+    """One JSON object, and nothing else, on stdout."""
+    sys.stdout.write(json.dumps(facts, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def say_to(target: Console) -> Any:  # noqa: ANN401 - a function that takes a text
+    """What tells of progress on that console."""
+    return lambda text: target.print(f"· {text}", markup=False, style="dim")

@@ -1,0 +1,51 @@
+"""`seatrial up` and `seatrial down`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seatrial.app.commands._place import ROOT, home, known_models
+
+
+def up(source: Annotated[Path, typer.Option(help="Folder or git checkout with the models.")] = ROOT) -> int:
+    """Start the sandbox: object store, MLflow, gateway, control API, and what it served before.
+
+    Everything runs on 127.0.0.1 and keeps its state in .seatrial; a sandbox that is up is found, not started twice.
+    SEATRIAL_GATEWAY_PORT fixes the gateway's port.
+
+    Example:
+        seatrial up
+
+    Exit codes: 0 up, 78 a port is taken or a program is missing, 75 a part does not come up.
+    """
+    from seatrial.app.commands import _console, _leftovers, _sandbox  # noqa: PLC0415
+
+    console = _console.console()
+    say = _console.say_to(console)
+    source = source.expanduser().resolve()
+    ports = _sandbox.started(source, say)
+    _leftovers.settle_leftovers(ports, known_models(source), say)
+    here = ports.sandbox
+    console.print(
+        f"gateway  {here.gateway_url}\nMLflow   {here.tracking_url}\nS3       {here.store_url}\nAPI      {here.control_url}"
+    )
+    return 0
+
+
+def down() -> int:
+    """Stop the sandbox: no process and no port is left. What it stored stays for the next time.
+
+    Example:
+        seatrial down
+
+    Exit codes: 0 down, 1 something could not be stopped.
+    """
+    from seatrial.app import sandbox  # noqa: PLC0415
+    from seatrial.app.commands import _console  # noqa: PLC0415
+
+    console = _console.console()
+    sandbox.down(home(), say=lambda text: console.print(text, markup=False))
+    return 0

@@ -1,0 +1,95 @@
+"""A step's last event in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+TAIL_BYTES: Final = 8192
+"""As much of a log's end is read; an event has at most 4096 characters."""
+WORDS_MAX: Final = 110
+
+_SAYS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "start": lambda _: "started",
+    "exported": lambda f: f"source {str(f.get('revision', ''))[:16]}",
+    "reserved": lambda f: f"version {f.get('version')}, look {f.get('looks_at_holdout')} at this holdout",
+    "judged": lambda f: f"{f.get('decision')} {'; '.join(map(str, f.get('reasons') or ()))}",
+    "kept": lambda f: f"kept bundle {str(f.get('bundle', ''))[:19]}",
+    "route_changed": lambda f: f"route: {_weights(f.get('weights'))}",
+    "read_back": lambda f: f"answers: {_weights(f.get('answers'))}",
+    "failed": lambda f: str(f.get("error", "")),
+    "note": lambda f: str(f.get("text", "")),
+}
+
+
+def last_event(log: Path) -> str:
+    """What the step's log says last, in words; empty when it says nothing."""
+    event = _last(log)
+    return "" if event is None else words(event)
+
+
+def error_in(log: Path) -> str:
+    """The error that ended the step; empty when its log tells none."""
+    event = _last(log)
+    return str(event.get("error", "")) if event is not None and event.get("event") == "failed" else ""
+
+
+def words(event: Mapping[str, Any]) -> str:
+    """An event as a person would say it, on one line."""
+    name = str(event.get("event", ""))
+    if "words" in event:
+        text = str(event["words"])
+    elif name in _SAYS:
+        text = _SAYS[name](event)
+    elif name == "done":
+        text = _outputs(event.get("outputs"))
+    else:
+        text = f"{name.replace('_', ' ')} {_outputs({k: v for k, v in event.items() if k != 'event'})}"
+    line = " ".join(text.split())
+    return line if len(line) <= WORDS_MAX else line[: WORDS_MAX - 1] + "…"
+
+
+def _outputs(values: object) -> str:
+    """Short values, `name value`, without those that say nothing."""
+    if not isinstance(values, Mapping):
+        return ""
+    said = [
+        f"{str(name).replace('_', ' ')} {_short(value)}"
+        for name, value in values.items()
+        if isinstance(value, str | int | float) and value not in ("", 0, "{}", "none")
+    ]
+    return ", ".join(said)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text[:19] if text.startswith("sha256:") else text
+
+
+def _weights(values: object) -> str:
+    if not isinstance(values, Mapping):
+        return ""
+    return ", ".join(
+        f"{name if str(name)[:1] not in '123456789' else f'v{name}'} {value}" for name, value in values.items()
+    )
+
+
+def _last(log: Path) -> Mapping[str, Any] | None:
+    """The last line that is a JSON event."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - TAIL_BYTES))
+            tail = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return None
+    for line in reversed(tail):
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and "event" in event:
+            return event
+    return None
