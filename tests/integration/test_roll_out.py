@@ -50,7 +50,8 @@ class Real(Rollout):
         assert isinstance(key, Ed25519PrivateKey)
         self.key = key
         self.store: Any = s3.from_environment(values)
-        self.time = clock.SystemClock()
+        self.time: Any = clock.SystemClock()
+        self.clock = self.time
         self.cluster = kubernetes.connect("seatrial", str(up.kubeconfig))
         self.services: Any = self.cluster.services
         self.predictions: Any = gateway.GatewayPredictions(up.gateway_url)
@@ -65,6 +66,12 @@ class Real(Rollout):
 
     def ports(self, **changes: Any) -> Any:
         return super().ports(clock=self.time, trusted_keys=(self.key.public_key(),), **changes)
+
+    def close(self) -> None:
+        """Let every connection go."""
+        self.predictions.close()
+        self.store._client.close()
+        self.cluster.routes._resource._api.api_client.rest_client.pool_manager.clear()
 
     def put(self, key: str, data: bytes) -> None:
         self.store.write(key, data)
@@ -135,7 +142,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
     home = tmp_path_factory.mktemp("home").resolve()
     said: list[str] = []
     up = sandbox.up(home, source=ROOT, say=said.append)
-    yield Real(tmp_path_factory.mktemp("work"), home, up)
+    world = Real(tmp_path_factory.mktemp("work"), home, up)
+    yield world
+    world.close()
     sandbox.down(home, say=said.append)
 
 
