@@ -23,7 +23,7 @@ from seatrial import bundle, digests, release, verdict
 from seatrial.adapters import trees
 from seatrial.evaluation.required import required as evaluation_checks
 from seatrial.ledger import Book
-from seatrial.ports import Manifest
+from seatrial.ports import Clock, Manifest
 from seatrial.release import Release, Served
 from seatrial.route import Router, RouteState
 from seatrial.triton.required import required as package_checks
@@ -54,7 +54,7 @@ class Rollout:
         self.deadly = Deadly()
         self.store, self.routes = MemoryStore(self.deadly), MemoryRoutes(self.deadly)
         self.services = MemoryServices(self.deadly)
-        self.clock = FakeClock()
+        self.clock: Clock = FakeClock()
         self.predictions = RoutedPredictions(self.routes, {row["id"]: row["answer"] for row in GOLDEN})  # type: ignore[misc]
         self.router = Router(
             self.routes, self.clock, namespace=NAMESPACE, book=Book(self.store, self.clock), say=lambda *_, **__: None
