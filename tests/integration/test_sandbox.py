@@ -194,11 +194,12 @@ def test_the_store_has_its_bucket_and_writes_once(bench: Bench) -> None:
 
 
 def test_a_version_becomes_ready_stage_by_stage_and_names_itself(bench: Bench, version: int) -> None:
-    name = bench.deploy(version)
+    name = bench.deploy(version, replicas=2)
     seen = bench.wait(name, ready)
     stages = [tuple(c["status"] for c in status.get("conditions", [])) for status in seen]
     order = [(), ("True", "False", "False"), ("True", "True", "False"), ("True", "True", "True")]
     assert [stage for stage, _ in itertools.groupby(stages)] in (order, order[1:])
+    bench.wait(name, lambda status: bool(status["modelStatus"]["copies"].get("totalCopies") == 2))
     bench.shift({version: 100})
     bench.answered_by(version)
 
@@ -212,19 +213,26 @@ def test_weights_follow_within_a_second_and_nothing_is_lost(bench: Bench, versio
     bench.shift({version: 100, other: 0}, candidate=other)
     bench.answered_by(version)
     traffic = gateway.TraefikTraffic(bench.up.gateway_metrics_url, "seatrial")
-    before = traffic.scrape(made.MODEL)
+    before = counted(traffic, version, other)
     log, moments = under_load(bench, [{version: w, other: 100 - w} for w in (90, 50, 0, 100)], candidate=other)
     assert bench.ask(2.0, arm="canary").version == other
-    after = traffic.scrape(made.MODEL)
+    time.sleep(0.2)  # a request is counted just after its answer
+    after = counted(traffic, version, other)
     traffic.close()
 
     assert {status for _, status, _ in log} == {200}
     for (moment, share), end in zip(moments, [m for m, _ in moments[1:]] + [log[-1][0]], strict=True):
         window = [who for at, _, who in log if moment + 1.0 <= at < end]
         assert sum(who == other for who in window) / len(window) == pytest.approx(share, abs=0.02)
-    counted = sum(c.requests for c in after.versions.values()) - sum(c.requests for c in before.versions.values())
-    assert counted == len(log)  # the request by header is not among them
-    assert sum(c.errors for c in after.versions.values()) == 0
+    assert after[0] - before[0] == len(log)  # the request by header is not among them
+    assert after[1] == 0
+
+
+def counted(traffic: gateway.TraefikTraffic, *versions: int) -> tuple[int, int]:
+    """Requests and errors of these versions; the gateway forgets versions that no route names any more."""
+    found = traffic.scrape(made.MODEL).versions
+    known = [found[version] for version in versions if version in found]
+    return sum(counts.requests for counts in known), sum(counts.errors for counts in known)
 
 
 def under_load(
@@ -262,7 +270,7 @@ def test_a_killed_triton_is_started_again(bench: Bench, version: int) -> None:
     before = bench.container(name)
     os.kill(before["container"], signal.SIGKILL)
     bench.wait(name, lambda status: not ready(status))
-    assert bench.ask().status == 503
+    assert bench.ask().status in {502, 503}  # 502 until the gateway has read that nobody is left
     bench.wait(name, ready)
     bench.answered_by(version)
     after = bench.container(name)
@@ -306,7 +314,7 @@ def test_what_can_never_be_ready_says_why_as_kserve_does(bench: Bench, version: 
         def is_blocked(status: Manifest) -> bool:
             model = status.get("modelStatus", {})
             blocked = model.get("transitionStatus") == "BlockedByFailedLoad"
-            return blocked and model["lastFailureInfo"]["exitCode"] == code
+            return bool(blocked and model["lastFailureInfo"]["exitCode"] == code)
 
         return is_blocked
 

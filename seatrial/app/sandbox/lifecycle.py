@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import importlib
 import os
@@ -130,7 +131,8 @@ def down(home: Path, *, say: Say) -> None:
         supervisor = Supervisor(place.socket)
         was_up = supervisor.alive()
         if was_up:
-            _stop(supervisor)
+            with contextlib.suppress(Unavailable):  # it died meanwhile, or hangs: the sweep ends what is left
+                _stop(supervisor)
         left = _sweep(place, say)
         for conf in (place.supervisor / "pods").glob("*.conf"):
             conf.unlink()

@@ -126,12 +126,17 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class _UnixTransport(xmlrpc.client.Transport):
+    """One connection, which `close` closes, whether it ever connected or not."""
+
     def __init__(self, path: str) -> None:
         super().__init__()
-        self.path = path
+        self._unix = _UnixConnection(path)
 
     def make_connection(self, host: object) -> http.client.HTTPConnection:  # noqa: ARG002 - the socket is the host
-        return _UnixConnection(self.path)
+        return self._unix
+
+    def close(self) -> None:
+        self._unix.close()
 
 
 class Supervisor:
