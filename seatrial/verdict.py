@@ -78,6 +78,11 @@ class Verdict(Closed):
             *(f"{name}: never ran" for name in missing),
         )
 
+    @property
+    def reason(self) -> str:
+        """The first of the reasons, in one short line; empty for a pass."""
+        return shortened(next(iter(self.reasons), ""))
+
 
 def _follows(required: Iterable[str], checks: Iterable[Check]) -> Decision:
     """Fail if one fails; inconclusive if one is, or one that is required is missing, or there is none; else pass."""

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from seatrial import digests, release, route
-from seatrial.errors import Superseded, Unavailable
+from seatrial.errors import Superseded, Unavailable, shortened
 from seatrial.ledger import Book
 from seatrial.ports import Clock, Predictions, Services, Store
 from seatrial.route import Router, RouteState
@@ -91,25 +91,31 @@ def run(inputs: Inputs, scratch: Path, ports: Ports) -> Outputs:
     )
     report = Report({"service": candidate.name, "version": inputs.version, "image": inputs.image})
     try:
-        outcome = _deployed(candidate, ports, report)
+        outcome, reason = _deployed(candidate, ports, report)
     except Superseded as error:
-        report.add("superseded", reason=str(error))
-        outcome = "superseded"
+        outcome, reason = "superseded", str(error)
     if outcome != "deployed":
         _take_out(candidate, ports, report, outcome)
-    report.facts["outcome"] = outcome
+    report.facts |= {"outcome": outcome, "reason": reason}
     (scratch / "report.json").write_bytes(digests.canonical(report.facts))
-    return Outputs(decision=DECISIONS[outcome], outcome=outcome, service=candidate.name, report=scratch / "report.json")
+    return Outputs(
+        decision=DECISIONS[outcome],
+        outcome=outcome,
+        reason=shortened(reason),
+        service=candidate.name,
+        report=scratch / "report.json",
+    )
 
 
-def _deployed(candidate: Candidate, ports: Ports, report: Report) -> Outcome:
+def _deployed(candidate: Candidate, ports: Ports, report: Report) -> tuple[Outcome, str]:
+    """What came of it, and why it is not deployed."""
     _begin(candidate, ports.router.read(candidate.spec.model), ports)  # superseded or frozen: before any effect
     key = release.served_key(candidate.spec.model, candidate.served.version)
     ports.store.write(key, digests.canonical(candidate.served.model_dump(mode="json")))
     ports.services.create(candidate.service)
     found = _wait(candidate, ports, report)
     if found.state != "ready":
-        return "not_ready"
+        return "not_ready", found.reason
     state = ports.router.change(
         candidate.spec.model,
         lambda s: _begin(candidate, s, ports),
@@ -119,9 +125,9 @@ def _deployed(candidate: Candidate, ports: Ports, report: Report) -> Outcome:
     faults = _faults(candidate, state, ports)
     report.add("golden", requests=len(candidate.golden), repeats=REPEATS, faults=faults)
     if faults:
-        return "wrong_answers"
+        return "wrong_answers", faults[0]
     report.add("read_back", answers=_read_back(candidate, state, ports))
-    return "deployed"
+    return "deployed", ""
 
 
 def _begin(candidate: Candidate, state: RouteState, ports: Ports) -> RouteState | None:

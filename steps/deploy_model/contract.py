@@ -36,5 +36,6 @@ class Outputs(Contract):
     outcome: Literal["deployed", "not_ready", "wrong_answers", "superseded", "none"] = Field(
         default="none", description="what happened"
     )
+    reason: str = Field(default="", description="why it was not deployed; empty: it was, or no end")
     service: str = Field(default="", description="the InferenceService, like click-prediction-v42")
     report: Path = Field(description="JSON: what was waited for, what was seen, seconds")

@@ -79,6 +79,7 @@ def _written(
 ) -> Outputs:
     outputs = Outputs(
         decision=concluded.decision,
+        reason=concluded.reason,
         verdict=scratch / "verdict.dsse.json",
         report=scratch / "report.html",
         model_card=scratch / "model-card.md",

@@ -31,6 +31,7 @@ class Outputs(Contract):
     """The verdict."""
 
     decision: Gated = Field(default="none", description="the gate's decision")
+    reason: str = Field(default="", description="the first check that did not pass, and why; empty: none, or no end")
     verdict: Path = Field(description="DSSE envelope: the signed verdict; judged: model, holdout_rows, champion bundle")
     report: Path = Field(description="HTML: decision first, then each check")
     model_card: Path = Field(description="Markdown: what the model is, on what it was judged, with which result")

@@ -99,6 +99,7 @@ def _outputs(scratch: Path, concluded: Verdict, sealed: Bundle, registry: Regist
     passed = concluded.decision == "pass"
     return Outputs(
         decision=concluded.decision,
+        reason=concluded.reason,
         bundle_digest=sealed.digest if passed else "",
         repository=f"{registry.prefix}/{kebab(sealed.model_name)}" if passed else "",
         tag=tag if passed else "",

@@ -37,6 +37,7 @@ class Outputs(Contract):
     """The bundle, and what the builder needs."""
 
     decision: Gated = Field(default="none", description="the gate's decision")
+    reason: str = Field(default="", description="the first check that did not pass, and why; empty: none, or no end")
     bundle_digest: str = Field(default="", description="sha256:… of the bundle; covers content only")
     repository: str = Field(default="", description="where the builder pushes, like registry/seatrial/cart-abandonment")
     tag: str = Field(default="", description="hash of all that goes into the image; a rerun pushes the same")

@@ -30,6 +30,7 @@ class Outputs(Contract):
     """Traffic at 100/0 or 0/100, read back."""
 
     decision: Gated = Field(default="none", description="the gate's decision")
+    reason: str = Field(default="", description="the first check that did not pass, and why; empty: none, or no end")
     outcome: Literal["promoted", "rolled_back", "superseded", "none"] = Field(
         default="none", description="who serves now: the candidate, the champion, or somebody newer"
     )

@@ -91,6 +91,7 @@ def written(inputs: Inputs, of: Papers, ports: Ports, scratch: Path, trial: Tria
     keep(inputs, ports, papers.VERDICT, envelope, must=outcome == "promoted")
     outputs = Outputs(
         decision=concluded.decision,
+        reason=concluded.reason,
         outcome=outcome,
         verdict=scratch / "verdict.dsse.json",
         record=scratch / "kept-record.jsonl",

@@ -81,8 +81,9 @@ def why(node: Node, checks: Iterable[str]) -> list[str]:
     if not node.succeeded:
         code = "" if node.exit_code is None else f" (exit {node.exit_code})"
         return [f"{node.template}: {node.phase}{code}: {node.message or 'no message'}"]
-    said = [node.outputs["reason"]] if node.outputs.get("reason") else []
-    reasons = list(checks) or said or [" ".join(filter(None, (node.outputs.get("outcome"), node.outputs["decision"])))]
+    told = (node.outputs.get(name, "") for name in ("outcome", "reason"))
+    said = ": ".join(text for text in told if text) or node.outputs["decision"]
+    reasons = list(checks) or [said]
     return [f"{node.template}: {reason}" for reason in reasons]
 
 

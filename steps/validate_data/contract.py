@@ -28,6 +28,7 @@ class Outputs(Contract):
     """The dataset snapshot and the verdict on it."""
 
     decision: Gated = Field(default="none", description="the gate's decision")
+    reason: str = Field(default="", description="the first check that did not pass, and why; empty: none, or no end")
     train_rows: Path = Field(description="Parquet: rows to train on; declared columns, declared types, in id order")
     holdout_rows: Path = Field(description="Parquet: rows held out, by hash of the id; the same columns")
     profile: Path = Field(description="JSON: per column count, missing share, quantiles or frequent values")

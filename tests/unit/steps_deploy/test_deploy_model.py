@@ -98,6 +98,7 @@ def test_what_is_never_ready_goes_before_any_route_is_touched(rollout: Rollout) 
     assert rollout.route() == before
     waited = report(outputs)["waited"]
     assert "MinimumReplicasUnavailable" in waited["reason"]
+    assert "MinimumReplicasUnavailable" in outputs.reason
     assert waited["seconds"] == SPEC.serving.ready_within_s
 
 
@@ -125,6 +126,7 @@ def test_wrong_answers_over_the_wire_take_the_candidate_out(rollout: Rollout, an
     outputs = rollout.deploy(2)
     gone(rollout, outputs, "wrong_answers")
     assert len(report(outputs)["golden"]["faults"]) == 5
+    assert outputs.reason == report(outputs)["golden"]["faults"][0]
 
 
 def test_a_first_candidate_with_wrong_answers_leaves_no_route(first: Rollout) -> None:

@@ -80,6 +80,19 @@ def test_the_first_step_that_stopped_it_gives_the_reason() -> None:
     assert why(node, []) == ["validate-data: fail"]
 
 
+@pytest.mark.parametrize(
+    ("outputs", "reason"),
+    [
+        ({"decision": "fail", "outcome": "not_ready", "reason": "0 of 1 copies"}, "not_ready: 0 of 1 copies"),
+        ({"decision": "fail", "reason": "unique_ids: 3 twice"}, "unique_ids: 3 twice"),
+        ({"decision": "fail", "outcome": "not_ready"}, "not_ready"),
+        ({"decision": "inconclusive", "reason": ""}, "inconclusive"),
+    ],
+)
+def test_without_a_verdict_the_step_says_it_itself(outputs: dict[str, str], reason: str) -> None:
+    assert why(Node(template="deploy-model", phase="Succeeded", outputs=outputs), []) == [f"deploy-model: {reason}"]
+
+
 def test_a_failed_step_is_named_with_its_exit_code() -> None:
     steps = {**ran(resolve_release=NEW), **failed("train-model", 78)}
     node = deciding(steps)
