@@ -11,7 +11,7 @@ from typing import Final
 
 import typer
 
-from seatrial.app.commands import release, sandbox
+from seatrial.app.commands import people, predict, release, render, sandbox, status
 from seatrial.app.commands._place import home
 from seatrial.errors import InvalidInput, StepError, shortened
 
@@ -44,8 +44,14 @@ app = typer.Typer(
 )
 for command in (
     release.release,
+    status.status,
+    predict.predict,
+    people.rollback,
+    people.settle,
+    people.adopt,
     sandbox.up,
     sandbox.down,
+    render.render,
 ):
     app.command()(command)
 
@@ -59,20 +65,29 @@ def run(arguments: list[str]) -> int:
     """The exit code of one command."""
     try:
         code = app(arguments or ["--help"], standalone_mode=False)
-    except StepError as error:
-        return _complain(str(error), error.exit_code)
-    except typer.Exit as ended:
-        return ended.exit_code
-    except (typer.Abort, KeyboardInterrupt):
-        return _complain("interrupted", INTERRUPTED)
-    except typer.TyperException as error:
-        return _usage(error)
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - nobody reads on: nor may the interpreter's last flush
-        return 0
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is a bug of ours
-        return _bug(error)
+    except BaseException as error:  # noqa: BLE001 - every way to end is told from the others below
+        return _ended_by(error)
     return code if isinstance(code, int) else 0
+
+
+def _ended_by(error: BaseException) -> int:
+    match error:
+        case StepError():
+            code = _complain(str(error), error.exit_code)
+        case typer.Exit():
+            code = error.exit_code
+        case typer.Abort() | KeyboardInterrupt():
+            code = _complain("interrupted", INTERRUPTED)
+        case typer.TyperException():
+            code = _usage(error)
+        case BrokenPipeError():
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on; nor fails the last flush
+            code = 0
+        case Exception():
+            code = _bug(error)
+        case _:
+            raise error
+    return code
 
 
 def _usage(error: Exception) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seatrial import bundle, release
+from seatrial import bundle, digests, release
 from seatrial.adapters import clock, gateway, kubernetes, s3
+from seatrial.app.commands._place import known_models
 from seatrial.app.sandbox import Sandbox
 from seatrial.errors import IntegrityError
 from seatrial.ledger import Book
@@ -29,6 +32,11 @@ class Ports:
     traffic: TrafficCounts
     clock: Clock
     book: Book
+
+    @property
+    def models(self) -> list[str]:
+        """The models of the sandbox's source, sorted."""
+        return known_models(Path(self.sandbox.environment["seatrial-source"]["SEATRIAL_SOURCE"]))
 
     @property
     def runs(self) -> Path:
@@ -63,11 +71,27 @@ class Ports:
             raise IntegrityError(f"v{version} of {model} must have the paper {key}; the store has none")
         return raw
 
+    def golden_request(self, model: str, version: int) -> bytes:
+        """The body of a request that the version is known to answer.
+
+        Raises:
+            IntegrityError: Its papers hold none.
+        """
+        lines = self.paper(model, version, "golden.jsonl").splitlines()
+        if not lines:
+            raise IntegrityError(f"the papers of v{version} of {model} hold no golden request")
+        return digests.canonical(json.loads(lines[0])["request"])
+
     def outcomes(self, model: str) -> list[dict[str, Any]]:
         """How the releases of a model ended, by version."""
         keys = self.store.keys(f"models/{model}/outcomes/")
         found = [json.loads(self.store.read(key) or b"{}") for key in keys]
         return sorted(found, key=lambda facts: (facts.get("version") or 0, str(facts.get("release_id"))))
+
+
+def person() -> str:
+    """Who gives the command, for the route and the ledger."""
+    return getpass.getuser()
 
 
 def connect(sandbox: Sandbox) -> Ports:
@@ -80,9 +104,14 @@ def connect(sandbox: Sandbox) -> Ports:
         sandbox=sandbox,
         store=store,
         services=cluster.services,
-        router=Router(cluster.routes, time, namespace=sandbox.namespace, book=book),
+        router=Router(cluster.routes, time, namespace=sandbox.namespace, book=book, say=_warn),
         predictions=front.predictions,
         traffic=front.traffic,
         clock=time,
         book=book,
     )
+
+
+def _warn(what: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can say
+    if what == "ledger_not_written":
+        sys.stderr.write(f"warning: the route was changed and the ledger could not be written: {facts.get('error')}\n")

@@ -14,11 +14,9 @@ def release(  # noqa: PLR0917 - options of the command line
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model's name, like cart_abandonment.")] = "",
     data: Annotated[
         str | None,
-        typer.Option(help="One row per question: s3://…, file://… or a path. Default: the model's prepare.py."),
+        typer.Option(help="Rows: s3://…, file://… or a path. Default: what prepare.py makes."),
     ] = None,
-    revision: Annotated[
-        str, typer.Option(help="Commit, branch or tag of the source. Default: the folder as it is.")
-    ] = "",
+    revision: Annotated[str, typer.Option(help="Commit, branch or tag of the source. Default: as it is.")] = "",
     reason: Annotated[str, typer.Option(help="Why, in a sentence; it goes into the ledger.")] = "",
     source: Annotated[Path, typer.Option(help="Folder or git checkout with the models.")] = ROOT,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,  # noqa: FBT002

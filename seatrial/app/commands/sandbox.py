@@ -29,9 +29,9 @@ def up(source: Annotated[Path, typer.Option(help="Folder or git checkout with th
     ports = _sandbox.started(source, say)
     _leftovers.settle_leftovers(ports, known_models(source), say)
     here = ports.sandbox
-    console.print(
-        f"gateway  {here.gateway_url}\nMLflow   {here.tracking_url}\nS3       {here.store_url}\nAPI      {here.control_url}"
-    )
+    urls = {"gateway": here.gateway_url, "MLflow": here.tracking_url, "S3": here.store_url, "API": here.control_url}
+    for name, url in urls.items():
+        console.print(f"{name:<8} {url}")
     return 0
 
 

@@ -149,6 +149,6 @@ def _program(name: str) -> str:
     found = shutil.which(str(beside)) or shutil.which(name, path=os.environ.get("PATH"))
     if found is None:
         raise InvalidInput(
-            f"the program {name} is missing: looked beside {sys.executable} and on PATH; run `make install`"
+            f"the program {name} is missing: looked beside {sys.executable} and on PATH; run `make run`"
         )
     return found

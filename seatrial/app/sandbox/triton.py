@@ -102,7 +102,7 @@ def _uv(home: Path) -> str:
     for candidate in candidates:
         if candidate and shutil.which(str(candidate)):
             return str(candidate)
-    raise InvalidInput(f"uv is needed to install Triton; looked at $UV, {home}/uv/bin/uv and PATH: run `make install`")
+    raise InvalidInput(f"uv is needed to install Triton; looked at $UV, {home}/uv/bin/uv and PATH: run `make run`")
 
 
 def _run(command: list[str]) -> None:

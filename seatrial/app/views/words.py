@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from seatrial.errors import shortened
+
 TAIL_BYTES: Final = 8192
 """As much of a log's end is read; an event has at most 4096 characters."""
 WORDS_MAX: Final = 110
@@ -25,15 +27,17 @@ _SAYS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 
 def last_event(log: Path) -> str:
-    """What the step's log says last, in words; empty when it says nothing."""
+    """What the step's log says last, in words; its last line when it never told an event; empty without any."""
     event = _last(log)
-    return "" if event is None else words(event)
+    return shortened(next(iter(_tail(log)), "")) if event is None else words(event)
 
 
 def error_in(log: Path) -> str:
-    """The error that ended the step; empty when its log tells none."""
+    """The error that ended the step; the log's last line when it does not tell; empty without any."""
     event = _last(log)
-    return str(event.get("error", "")) if event is not None and event.get("event") == "failed" else ""
+    if event is not None and event.get("event") == "failed":
+        return str(event.get("error", ""))
+    return shortened(next(iter(_tail(log)), ""))
 
 
 def words(event: Mapping[str, Any]) -> str:
@@ -78,14 +82,7 @@ def _weights(values: object) -> str:
 
 def _last(log: Path) -> Mapping[str, Any] | None:
     """The last line that is a JSON event."""
-    try:
-        with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - TAIL_BYTES))
-            tail = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return None
-    for line in reversed(tail):
+    for line in _tail(log):
         try:
             event = json.loads(line)
         except ValueError:
@@ -93,3 +90,15 @@ def _last(log: Path) -> Mapping[str, Any] | None:
         if isinstance(event, dict) and "event" in event:
             return event
     return None
+
+
+def _tail(log: Path) -> list[str]:
+    """The log's last lines, the last one first."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [line for line in reversed(text.splitlines()) if line.strip()]
