@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import traceback
@@ -24,8 +25,6 @@ A model is a folder in models/. `release` carries it through every gate, on this
 S3 API, a weighted gateway and MLflow; all of it runs in the sandbox, which `release` starts when it is down.
 
 Example:
-
-\b
     seatrial release cart_abandonment
     seatrial status cart_abandonment
     seatrial rollback cart_abandonment --reason "complaints"
@@ -34,9 +33,15 @@ Exit codes: 0 done, 78 wrong input, 75 something needed is away (try again), 76 
 1 a bug; `release` also 10 refused, 11 rolled back, 12 superseded.
 """
 
+
+def manual(text: str) -> str:
+    """A help text whose example keeps its lines: click wraps every paragraph that does not begin with this mark."""
+    return inspect.cleandoc(text).replace("\nExample:\n", "\n\b\nExample:\n")
+
+
 app = typer.Typer(
     name="seatrial",
-    help=HELP,
+    help=manual(HELP),
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -53,7 +58,7 @@ for command in (
     sandbox.down,
     render.render,
 ):
-    app.command()(command)
+    app.command(help=manual(command.__doc__ or ""))(command)
 
 
 def main() -> None:

@@ -23,12 +23,11 @@ def rollback(
     model: Model,
     reason: Annotated[str, typer.Option(help="Why, in a sentence; it goes into the ledger.")] = "a person went back",
 ) -> int:
-    r"""Go back: a candidate is taken out; without one, the previous version serves again.
+    """Go back: a candidate is taken out; without one, the previous version serves again.
 
     It needs nothing but the route, and puts right what somebody changed by hand. It ends with a read-back: answers
     through the gateway, counted.
 
-    \b
     Example:
         seatrial rollback cart_abandonment --reason "complaints"
 
@@ -51,9 +50,8 @@ def rollback(
 
 
 def settle(model: Model) -> int:
-    r"""Put right what an earlier crash left: a candidate that nobody watches, services that nobody needs.
+    """Put right what an earlier crash left: a candidate that nobody watches, services that nobody needs.
 
-    \b
     Example:
         seatrial settle cart_abandonment
 
@@ -76,12 +74,11 @@ def settle(model: Model) -> int:
 def adopt(
     model: Model, reason: Annotated[str, typer.Option(help="Why the weights found are meant; it goes into the ledger.")]
 ) -> int:
-    r"""Say that weights which somebody wrote by hand are meant, so that automation goes on from there.
+    """Say that weights which somebody wrote by hand are meant, so that automation goes on from there.
 
     A version with all of the traffic becomes champion. Weights shared by two stay for 24 hours; then `settle` gives
     the champion everything.
 
-    \b
     Example:
         seatrial adopt cart_abandonment --reason "moved by hand during the incident"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -26,9 +25,8 @@ def predict(  # noqa: PLR0917 - options of the command line
     arm: Annotated[Literal["canary"] | None, typer.Option(help="Ask the candidate, at any weight.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,  # noqa: FBT002
 ) -> int:
-    r"""Ask the model through the gateway, and say which version answered.
+    """Ask the model through the gateway, and say which version answered.
 
-    \b
     Example:
         seatrial predict cart_abandonment -n 5
 

@@ -10,9 +10,8 @@ import typer
 def render(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 when something is stale.")] = False,  # noqa: FBT002
 ) -> int:
-    r"""Write workflow_templates/ and the README's step table from pipelines/, the contracts and the models' names.
+    """Write workflow_templates/ and the README's step table from pipelines/, the contracts and the models' names.
 
-    \b
     Example:
         seatrial render --check
 

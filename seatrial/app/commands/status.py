@@ -22,12 +22,11 @@ def status(
     model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Only this model.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,  # noqa: FBT002
 ) -> int:
-    r"""Show who serves, who is on trial, who really answers, what runs, and how the last releases ended.
+    """Show who serves, who is on trial, who really answers, what runs, and how the last releases ended.
 
     Who answers is counted on requests through the gateway, not read from a status. A candidate whose release is gone
     is taken out first.
 
-    \b
     Example:
         seatrial status cart_abandonment
 
