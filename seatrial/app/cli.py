@@ -12,7 +12,7 @@ from typing import Final
 
 import typer
 
-from seatrial.app.commands import people, predict, release, render, sandbox, status
+from seatrial.app.commands import drill, people, predict, release, render, sandbox, status
 from seatrial.app.commands._place import home
 from seatrial.errors import InvalidInput, StepError, shortened
 
@@ -54,6 +54,7 @@ for command in (
     people.rollback,
     people.settle,
     people.adopt,
+    drill.drill,
     sandbox.up,
     sandbox.down,
     render.render,
