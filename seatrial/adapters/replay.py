@@ -27,7 +27,9 @@ UNDER_WAY_MAX: Final = 64
 """Most requests without an answer yet; while there are as many, none is sent, and none is caught up on later."""
 TICK_S: Final = 0.02
 ANSWER_S: Final = aiohttp.ClientTimeout(total=10.0, connect=3.0)
-STOP_S: Final = 15.0
+PATIENCE_S: Final = 0.5
+"""Seconds for requests in the air when a replay stops: going back must not wait for a candidate that hangs."""
+STOP_S: Final = 5.0
 
 Send = Callable[[aiohttp.ClientSession, int], Coroutine[Any, Any, None]]
 SendOne = Callable[[], Coroutine[Any, Any, None]]
@@ -82,7 +84,7 @@ class HttpReplay:
             )
 
     def stop(self) -> Tally:
-        """Send no more, wait for what is under way; the whole tally."""
+        """Send no more, wait a moment for what is under way; the whole tally."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(STOP_S)
@@ -98,7 +100,13 @@ class HttpReplay:
     async def _sending(self, send: Send, count: int, per_s: float) -> None:
         order = _shuffled(count)
         async with session_of(CONNECTIONS) as session:
-            await paced(per_s, lambda: send(session, next(order)), stop=self._stopped.is_set, under_way=UNDER_WAY_MAX)
+            await paced(
+                per_s,
+                lambda: send(session, next(order)),
+                stop=self._stopped.is_set,
+                under_way=UNDER_WAY_MAX,
+                patience_s=PATIENCE_S,
+            )
 
     def _count(self, example: Example, answer: Answer, version: int) -> None:
         with self._lock:
@@ -151,10 +159,11 @@ async def ask(session: aiohttp.ClientSession, url: str, body: bytes, headers: di
     return gateway.answer(response.status, content, seconds=asyncio.get_running_loop().time() - started)
 
 
-async def paced(per_s: float, send: SendOne, *, stop: Callable[[], bool], under_way: int) -> None:
-    """Start `send` so many times a second, whether or not earlier ones are done, until `stop`; then wait for them.
+async def paced(per_s: float, send: SendOne, *, stop: Callable[[], bool], under_way: int, patience_s: float) -> None:
+    """Start `send` so many times a second, whether or not earlier ones are done, until `stop`.
 
-    At most `under_way` are in the air; what could not be sent meanwhile is left out, not caught up on.
+    At most `under_way` are in the air; what could not be sent meanwhile is left out, not caught up on. In the end those
+    in the air have `patience_s` seconds to land.
 
     Raises:
         Exception: The first that a `send` raised.
@@ -170,11 +179,19 @@ async def paced(per_s: float, send: SendOne, *, stop: Callable[[], bool], under_
             due -= 1
         due = min(due, 1.0) if len(flying) >= under_way else due
         await asyncio.sleep(TICK_S)
-        done = {task for task in flying if task.done()}
-        flying -= done
-        for task in done:
-            task.result()
-    await asyncio.gather(*flying)
+        flying = _landed(flying)
+    if flying:
+        await asyncio.wait(flying, timeout=patience_s)
+    for task in _landed(flying):
+        task.cancel()
+
+
+def _landed(flying: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+    """Those still in the air; what a landed one raised is raised."""
+    done = {task for task in flying if task.done()}
+    for task in done:
+        task.result()
+    return flying - done
 
 
 def _shuffled(count: int) -> Iterator[int]:

@@ -33,6 +33,8 @@ RATE_MAX: Final = 2000.0
 SECONDS_MAX: Final = 3600.0
 CONNECTIONS: Final = 32
 UNDER_WAY_MAX: Final = 256
+PATIENCE_S: Final = 12.0
+"""Over the time limit of an answer: every request that was sent is written down."""
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -79,7 +81,7 @@ class Load:
             def over() -> bool:
                 return self.stopped or loop.time() - start >= self.seconds
 
-            await paced(self.rate, send, stop=over, under_way=UNDER_WAY_MAX)
+            await paced(self.rate, send, stop=over, under_way=UNDER_WAY_MAX, patience_s=PATIENCE_S)
         self._line({"summary": self.summary(loop.time() - start)})
 
     def summary(self, seconds: float) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def rule(evidence: Evidence, elapsed_s: float) -> Ruling:
         return Ruling(decision="inconclusive", reason=_wrong_split(evidence.split))
     shown = evidence.here.canary_requests > 0 and (stage.kind == "watch" or evidence.acceptance.log_e >= threshold)
     if elapsed_s >= stage.min_s and shown:
-        return Ruling(decision="pass", reason=f"{_against(evidence)}: enough for {stage.name}")
+        return Ruling(decision="pass", reason=f"{_against(evidence)}: {stage.name} passed")
     if elapsed_s >= stage.max_s:
         return Ruling(decision="inconclusive", reason=_too_little(evidence, elapsed_s))
     against = f"{_e(evidence.regression.log_e, evidence)} against it"

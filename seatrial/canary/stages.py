@@ -28,7 +28,7 @@ class Stage(Closed):
     @property
     def name(self) -> str:
         """For people."""
-        return "by header" if self.kind == "header" else f"{self.weight} %"
+        return "requests by header" if self.kind == "header" else f"{self.weight} % of traffic"
 
 
 def stages(plan: Canary, *, champion: bool) -> tuple[Stage, ...]:

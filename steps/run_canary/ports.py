@@ -36,7 +36,7 @@ class Replay(Protocol):
         ...
 
     def stop(self) -> Tally:
-        """Send no more, wait for what is under way; the whole tally. Not started or stopped before is fine."""
+        """Send no more, wait a moment for what is under way; the whole tally. Not started or stopped before is fine."""
         ...
 
 

@@ -101,7 +101,7 @@ class Ramp:
     def _stage(self) -> Ruling:
         stage, clock = self.evidence.stage, self.ports.clock
         self._hold_at(stage.weight)
-        _runtime.event("stage", words=f"{stage.name} of traffic to v{self.inputs.version}", weight=stage.weight)
+        _runtime.event("stage", words=f"{stage.name} to v{self.inputs.version}", weight=stage.weight)
         clock.sleep(FOLLOW_S)
         before, replayed = self._scrape(stage), self.ports.replay.so_far().requests
         beside = stage.kind != "header" and self._replay_mode() != "weighted"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -110,6 +111,16 @@ def test_requests_that_nobody_answers_are_lost_and_the_replay_goes_on() -> None:
     time.sleep(0.5)
     tally = replay.stop()
     assert tally.lost == tally.requests > 10
+
+
+def test_a_replay_does_not_wait_for_a_gateway_that_hangs() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        replay = HttpReplay(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        replay.start("tea", CLEAN, version=2, per_s=100, arm=None)
+        time.sleep(0.3)
+        started = time.monotonic()
+        assert replay.stop().requests == 0
+        assert time.monotonic() - started < 2
 
 
 def test_a_replay_that_was_never_started_stops_empty() -> None:
