@@ -19,10 +19,10 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
 
 Gated = Literal["pass", "fail", "inconclusive", "none"]
-"""A gate's decision as a parameter; `none` means that the gate did not come to one, and never means pass."""
+"""A gate's decision as a parameter; `none`: the gate did not come to one. It never means pass."""
 
 Need = Literal["store", "cluster", "gateway", "tracking", "signing", "trust", "registry", "source", "triton"]
-"""What a step may touch: each becomes an environment source, a mount or a right, and only for the steps that name it."""
+"""What a step may touch: each becomes an environment source, a mount or a right, for the steps that name it only."""
 
 
 class Contract(BaseModel):

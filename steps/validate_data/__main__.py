@@ -60,6 +60,7 @@ def run(inputs: Inputs, scratch: Path, signing_key: Ed25519PrivateKey) -> Output
     (scratch / "report.html").write_text(page, encoding="utf-8")
     return Outputs(
         decision=said.decision,
+        reason=said.reason,
         train_rows=files["train_rows"],
         holdout_rows=files["holdout_rows"],
         profile=scratch / "profile.json",
