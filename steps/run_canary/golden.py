@@ -43,11 +43,14 @@ def check(inputs: Inputs, examples: Sequence[Example], predictions: Predictions,
 
 
 def confirmed(inputs: Inputs, suspects: Iterable[Example], predictions: Predictions) -> Example | None:
-    """The first of the suspects that the candidate answers wrong twice more; None: all were a moment's trouble."""
+    """The first of the suspects that the candidate answers wrong twice more; None: all were a moment's trouble.
+
+    A candidate that gives no answer is not asked on: counts show that, and nobody should wait for it here.
+    """
     for example in suspects:
         wrong = twice_wrong(inputs, example, predictions)
-        if wrong is not None and wrong.status:
-            return example
+        if wrong is not None:
+            return example if wrong.status else None
     return None
 
 
