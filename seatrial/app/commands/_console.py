@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
+
+WIDTH: Final = 140
+"""Columns of tables that do not go to a terminal."""
 
 
 def console(*, as_json: bool = False) -> Console:
     """Stdout; nothing at all when stdout is kept for JSON."""
-    return Console(quiet=as_json, highlight=False, soft_wrap=True)
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
+    return Console(quiet=as_json, highlight=False, soft_wrap=True, width=width)
 
 
 def print_json(facts: dict[str, Any]) -> None:

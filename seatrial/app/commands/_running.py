@@ -22,6 +22,7 @@ from seatrial.app.views.words import error_in
 from seatrial.errors import IntegrityError, InvalidInput, Unavailable
 from seatrial.release import EXIT_CODES
 
+SETTLE: Final = "settle-release"
 _PASSED_ON: Final = {InvalidInput.exit_code, Unavailable.exit_code, IntegrityError.exit_code}
 
 
@@ -100,7 +101,9 @@ def ended(
     summary = _summary(workflow, runs)
     outcome = summary.get("outcome", "failed")
     outcome = outcome if outcome in EXIT_CODES else "failed"
-    failed = next((step for step in steps if step.phase in {"Failed", "Error"}), None)
+    broken = [step for step in steps if step.phase in {"Failed", "Error"}]
+    # settle_release is red by its word unless promoted or unchanged: without its word, it is what failed.
+    failed = next((step for step in broken if step.name != SETTLE or not summary), None)
     reasons = tuple(_plain(str(reason), steps) for reason in summary.get("reasons", ()))
     if failed is not None and outcome not in {"promoted", "refused"}:
         why = error_in(runs / run / failed.node_id / "main.log") or failed.message
@@ -132,7 +135,7 @@ def _exit_code(outcome: str, workflow: Mapping[str, Any], failed: Line | None) -
 def _summary(workflow: Mapping[str, Any], runs: Path) -> dict[str, Any]:
     """What settle_release wrote; empty when it wrote nothing."""
     for node in workflow["status"]["nodes"].values():
-        if node.get("templateName") != "settle-release":
+        if node.get("templateName") != SETTLE:
             continue
         for artifact in (node.get("outputs") or {}).get("artifacts", ()):
             if artifact["name"] == "summary" and (runs / artifact["s3"]["key"]).is_file():

@@ -11,7 +11,7 @@ def drill(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that serves, like cart_abandonment.")],
     fault: Annotated[
         Literal["errors", "never_ready"],
-        typer.Option(help="errors: fails on real traffic. never_ready: does not start."),
+        typer.Option(help="errors: fails on traffic. never_ready: does not start."),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,  # noqa: FBT002
 ) -> int:

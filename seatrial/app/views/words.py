@@ -37,7 +37,7 @@ def error_in(log: Path) -> str:
     event = _last(log)
     if event is not None and event.get("event") == "failed":
         return str(event.get("error", ""))
-    return shortened(next(iter(_tail(log)), ""))
+    return "" if event is not None else shortened(next(iter(_tail(log)), ""))
 
 
 def words(event: Mapping[str, Any]) -> str:
@@ -62,7 +62,7 @@ def _outputs(values: object) -> str:
     said = [
         f"{str(name).replace('_', ' ')} {_short(value)}"
         for name, value in values.items()
-        if isinstance(value, str | int | float) and value not in ("", 0, "{}", "none")
+        if isinstance(value, str | int | float) and value not in ("", 0, "none") and not str(value).startswith("{")
     ]
     return ", ".join(said)
 
