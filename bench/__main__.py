@@ -65,7 +65,7 @@ def _shifting(shifted: shifting.Shifting) -> list[str]:
         "",
         "## Weight change → traffic follows",
         "",
-        f"Two versions of `{fresh.MODEL}` behind the sandbox's gateway, {shifting.PER_S} requests a second all the while.",
+        f"Two versions of `{fresh.MODEL}` behind the sandbox's gateway, {shifting.PER_S} requests a second.",
         f"{found}; slowest change **{slowest:.2f} s** (at most 1).",
         "",
         "| champion's weight | requests | traffic followed after | champion's share, from 1 s after the change |",
