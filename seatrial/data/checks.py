@@ -65,9 +65,13 @@ def unique_ids(rows: pl.DataFrame, data: Data) -> Check:
 
 
 def duplicate_rows(rows: pl.DataFrame, data: Data) -> Check:
-    """Whether no row is another one under a new id: the same time, label and features."""
+    """Whether no row is another one under a new id: the same time, label and features.
+
+    A row that stands twice with its id is one row here; `unique_ids` names it.
+    """
     columns = [name for name in rows.columns if name != data.id]
-    extra = rows.height - rows.unique(subset=columns).height
+    once = rows.unique()
+    extra = once.height - once.unique(subset=columns).height
     return Check(
         name="duplicate_rows",
         decision="fail" if extra else "pass",

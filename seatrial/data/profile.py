@@ -33,6 +33,6 @@ def _words(present: pl.Series) -> dict[str, Any]:
     """Counts of the frequent values; none of a column in which every value is another, such as an id."""
     if present.n_unique() == present.len():
         return {"counts": {}, "pooled": present.len()}
-    counts = present.value_counts(name="n").sort(["n", present.name], descending=[True, False])
+    counts = present.alias("value").value_counts(name="count").sort(["count", "value"], descending=[True, False])
     top = counts.head(FREQUENT)
-    return {"counts": dict(top.iter_rows()), "pooled": present.len() - sum(top.get_column("n").to_list())}
+    return {"counts": dict(top.iter_rows()), "pooled": present.len() - sum(top.get_column("count").to_list())}

@@ -6,6 +6,7 @@ Times need an offset (or `Z`) and become UTC. An empty cell is a missing value.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,8 +15,8 @@ import polars as pl
 from seatrial.errors import InvalidInput, shortened
 from seatrial.spec import Data, Dtype
 
-REASON: Final = "quarantine_reason"
-"""Column of the quarantined rows that says why."""
+REASON: Final = "quarantine reason"
+"""Column of the quarantined rows that says why; no feature can bear a name with a space."""
 
 POLARS: Final[dict[Dtype, type[pl.DataType]]] = {
     "float32": pl.Float32,
@@ -43,13 +44,12 @@ class Table:
         return self.rows.height + self.quarantined.height
 
 
-def check_columns(found: list[str], data: Data) -> None:
-    """Refuse data that lacks a declared column.
+def check_columns(found: list[str], wanted: list[str]) -> None:
+    """Refuse data that lacks a wanted column.
 
     Raises:
         InvalidInput: Names the missing ones, and a column that differs only by case or by signs that cannot be seen.
     """
-    wanted = [data.id, data.time, data.label, *(column.name for column in data.features)]
     missing = [name for name in wanted if name not in found]
     if not missing:
         return
@@ -87,7 +87,7 @@ def typed(text: pl.DataFrame, data: Data) -> Table:
     names = [data.id, data.time, data.label, *(column.name for column in data.features)]
     reason = pl.concat_str(faults, separator="; ", ignore_nulls=True)
     judged = text.select(*names, pl.when(reason != "").then(reason).alias(REASON))
-    good = judged.filter(pl.col(REASON).is_null()).select(*values).sort(data.id, data.time)
+    good = judged.filter(pl.col(REASON).is_null()).select(*values).sort(data.id, data.time, maintain_order=True)
     return Table(rows=good, quarantined=judged.filter(pl.col(REASON).is_not_null()))
 
 
@@ -122,4 +122,6 @@ def _fault(name: str, broken: pl.Expr, what: str) -> pl.Expr:
 
 
 def _seen(name: str) -> str:
-    return "".join(sign for sign in name if sign.isalnum()).casefold()
+    """The name as an eye sees it: no spaces, controls or format signs, compatible signs as one, case folded."""
+    plain = unicodedata.normalize("NFKC", name)
+    return "".join(sign for sign in plain if unicodedata.category(sign)[0] not in "CZ").casefold()

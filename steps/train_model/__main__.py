@@ -19,14 +19,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from seatrial import digests, release
-from seatrial.adapters import onnx_reference, rows
+from seatrial.adapters import rows
 from seatrial.errors import InvalidInput, shortened
 from seatrial.ports import Tracking
 from seatrial.release import Release
 from seatrial.spec import Spec, TrainOnnx, TrainPython
 from steps import _runtime
 from steps._source import spec_of
-from steps.train_model import isolation, logic
+from steps.train_model import isolation, logic, returned
 from steps.train_model.contract import STEP, Inputs, Outputs
 
 
@@ -39,6 +39,7 @@ def run(inputs: Inputs, scratch: Path, tracking: Callable[[], Tracking]) -> Outp
     """
     about = release.read(inputs.release)
     spec = spec_of(inputs.source, about)
+    tracker = tracking()  # before hours of training: a missing setting is found now
     train_rows = rows.read(inputs.train_rows)
     seed = spec.training.seed if isinstance(spec.training, TrainPython) else 0
     parity = logic.parity_rows(train_rows, spec.data, seed)
@@ -54,7 +55,7 @@ def run(inputs: Inputs, scratch: Path, tracking: Callable[[], Tracking]) -> Outp
     columns = rows.columns(parity, spec.data.features)
     arrays: dict[str, Any] = {f"input__{name}": values for name, values in columns.items()}
     np.savez(scratch / "answers.npz", answer=answer, **arrays)
-    run_id = tracking().log(model_name=about.model_name, record=record, files=[scratch / "record.json"])
+    run_id = tracker.log(model_name=about.model_name, record=record, files=[scratch / "record.json"])
     _runtime.event("tracked", run_id=run_id)
     return Outputs(run_id=run_id, model=folder, answers=scratch / "answers.npz", record=scratch / "record.json")
 
@@ -80,22 +81,24 @@ def _trained(  # noqa: PLR0917 - the child's whole world
     parity.write_parquet(work / "parity.parquet")
     _runtime.event("training", file=training.file, rows=train_rows.height, parameters=training.parameters)
     ended = isolation.run(work.resolve(), source.resolve(), deadline_s=training.deadline_s)
-    if ended.exit_code != 0:
+    if ended.exit_code != 0 or not (work / "told.json").exists():
         raise InvalidInput(_fault(work, ended.exit_code, training.file))
-    told = json.loads((work / "told.json").read_text(encoding="utf-8"))
-    logic.losses(told["losses"])
-    model = (work / "model.onnx").read_bytes()
+    told = returned.note(work, "told.json", returned.Told)
+    logic.losses(told.losses)
+    model = returned.read(work, "model.onnx", returned.MODEL_MAX)
     logic.graph(model, spec)
     (folder / "model.onnx").write_bytes(model)
-    answer = logic.answers(np.load(work / "answer.npy"), parity.height, spec)
+    answer = logic.answers(returned.answer(work), parity.height, spec)
     shutil.rmtree(work)
-    return answer, {**told, "framework": "train.py", "isolation": ended.isolation}
+    return answer, {**told.model_dump(), "framework": "train.py", "isolation": ended.isolation}
 
 
 def _taken(
     source: Path, parity: pl.DataFrame, spec: Spec, training: TrainOnnx, folder: Path
 ) -> tuple[NDArray[np.float64], dict[str, Any]]:
     """The model that the source brings, and the reference evaluator's answers."""
+    from seatrial.adapters import onnx_reference  # noqa: PLC0415 - only this kind needs it
+
     file = source / training.file
     try:
         model = file.read_bytes()
@@ -111,11 +114,11 @@ def _taken(
 def _fault(work: Path, exit_code: int, file: str) -> str:
     """Why the owner's code failed, with its own file and line."""
     try:
-        fault = json.loads((work / "fault.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        fault = returned.note(work, "fault.json", returned.Fault)
+    except InvalidInput:
         how = f"was killed by signal {-exit_code}" if exit_code < 0 else f"ended with exit code {exit_code}"
         return f"{file} {how} before it gave back a model; its output is in this step's log"
-    return f"{fault['where']} failed: {shortened(fault['error'])}"
+    return f"{shortened(fault.where)} failed: {shortened(fault.error)}"
 
 
 def _record(

@@ -28,6 +28,6 @@ class Outputs(Contract):
     """The model."""
 
     run_id: str = Field(default="", description="MLflow run of this training; empty: none was written")
-    model: Path = Field(description="folder: model.onnx and, where the model has them, its external data files")
+    model: Path = Field(description="folder: model.onnx, one file that holds all tensors")
     answers: Path = Field(description="NumPy .npz: the framework's own answers on parity rows; see steps.train_model")
     record: Path = Field(description="JSON: parameters, seed, losses, versions, device, isolation, seconds")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from seatrial.errors import InvalidInput
+from steps.train_model import descendants
 
 OUTPUT_MAX: Final = 1 << 20
 """Bytes of the owner's output that are kept in the log; the rest is counted and dropped."""
+_CHUNK: Final = 65_536
+_CODE: Final = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +32,7 @@ class Ended:
 
 
 def run(work: Path, source: Path, *, deadline_s: float) -> Ended:
-    """Run `steps.train_model.child` on `work`.
+    """Run `steps.train_model.child` on `work`; its output goes to this step's stderr.
 
     Args:
         work: The folder that it may write to.
@@ -39,19 +42,21 @@ def run(work: Path, source: Path, *, deadline_s: float) -> Ended:
     Raises:
         InvalidInput: The deadline passed.
     """
-    apart = _bubblewrap_works()
+    apart = bubblewrap_works()
     command = [sys.executable, "-m", "steps.train_model.child", str(work)]
-    log = work / "output.log"
-    with log.open("wb") as output:
+    with descendants.ended_at_exit():
         child = subprocess.Popen(
             [*(_bubblewrap(work, source) if apart else []), *command],
             stdin=subprocess.DEVNULL,
-            stdout=output,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=_environment(work, source),
             cwd=work,
             start_new_session=True,
         )
+        # What it started may hold the pipe open after it: the thread ends once those are ended, or with the process.
+        reader = threading.Thread(target=_pass_on, args=(child.stdout,), daemon=True)
+        reader.start()
         try:
             exit_code = child.wait(timeout=deadline_s)
         except subprocess.TimeoutExpired as error:
@@ -59,55 +64,55 @@ def run(work: Path, source: Path, *, deadline_s: float) -> Ended:
                 f"training took longer than its deadline_s of {deadline_s:g} s and was stopped"
             ) from error
         finally:
-            _kill_group(child)
-            _pass_on(log)
+            descendants.end_group(child)
+    reader.join(timeout=5)
     return Ended(exit_code=exit_code, isolation="bubblewrap" if apart else "process")
 
 
 def _environment(work: Path, source: Path) -> dict[str, str]:
     """No endpoint, credential or key of ours."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "CUDA_VISIBLE_DEVICES") if name in os.environ}
-    roots = [str(Path(__file__).resolve().parents[2]), str(source)]
+    inherited = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     return {
         **kept,
         "HOME": str(work),
         "TMPDIR": str(work),
-        "PYTHONPATH": os.pathsep.join(roots),
+        # The image keeps the libraries on PYTHONPATH.
+        "PYTHONPATH": os.pathsep.join([str(_CODE), *inherited, str(source)]),
         "PYTHONUNBUFFERED": "1",
+        "PYTHONSAFEPATH": "1",
+        "DO_NOT_TRACK": "1",
     }
 
 
 def _bubblewrap(work: Path, source: Path) -> list[str]:
     """Read-only root, no network, no other process; only `work` can be written."""
+    shown = [path for root in (_CODE, sys.prefix, source) for path in ("--ro-bind", str(root), str(root))]
     return [
-        "bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",  # noqa: S108
-        "--ro-bind", str(source), str(source), "--bind", str(work), str(work),
-        "--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent",
+        "bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", *shown,  # noqa: S108
+        "--bind", str(work), str(work), "--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent",
     ]  # fmt: skip
 
 
 @cache
-def _bubblewrap_works() -> bool:
+def bubblewrap_works() -> bool:
+    """Whether bubblewrap is installed and may make namespaces here."""
     if shutil.which("bwrap") is None:
         return False
     tried = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-net", "--unshare-pid", "true"]
-    return subprocess.run(tried, check=False, capture_output=True, timeout=10).returncode == 0
-
-
-def _kill_group(child: subprocess.Popen[bytes]) -> None:
-    """End whatever the child left running."""
     try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    child.wait()
+        return subprocess.run(tried, check=False, capture_output=True, timeout=10).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
-def _pass_on(log: Path) -> None:
-    """The owner's output goes to this step's stderr, so that stdout stays JSON lines."""
-    size = log.stat().st_size
-    with log.open("rb") as file:
-        text = file.read(OUTPUT_MAX).decode("utf-8", "replace")
-    sys.stderr.write(text)
+def _pass_on(output: IO[bytes]) -> None:
+    """The owner's output, to stderr: stdout stays JSON lines. What is over the limit is read and dropped."""
+    size = 0
+    with output:
+        while chunk := os.read(output.fileno(), _CHUNK):
+            kept = chunk[: max(0, OUTPUT_MAX - size)]
+            size += len(chunk)
+            sys.stderr.write(kept.decode("utf-8", "replace"))
     if size > OUTPUT_MAX:
         sys.stderr.write(f"\n… {size - OUTPUT_MAX} bytes of output left out\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +10,7 @@ import onnx
 import polars as pl
 from numpy.typing import NDArray
 from onnx import TensorProto
+from onnx.external_data_helper import uses_external_data
 
 from seatrial.errors import InvalidInput, shortened
 from seatrial.spec import Data, Dtype, Spec
@@ -16,6 +18,7 @@ from seatrial.triton.target import too_new
 
 PARITY_ROWS: Final = 512
 """Rows on which ONNX and framework are compared."""
+LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 UNSEEN: Final = "a word that no row has"
 _ELEMENT: Final[dict[Dtype, int]] = {
     "float32": TensorProto.FLOAT,
@@ -45,11 +48,19 @@ def graph(model: bytes, spec: Spec) -> onnx.ModelProto:
     Raises:
         InvalidInput: It does not parse or check, another signature, or newer than the serving base can load.
     """
+    if model.startswith(LFS_POINTER):
+        raise InvalidInput("the model is a Git LFS pointer, not the model: fetch it with `git lfs pull`")
     try:
         proto = onnx.load_model_from_string(model)
-        onnx.checker.check_model(proto)
+        beside = [tensor.name for tensor in _tensors(proto.graph) if uses_external_data(tensor)]
+        if not beside:
+            onnx.checker.check_model(proto)
     except Exception as error:  # protobuf's and onnx's own errors have no common base
         raise InvalidInput(f"the model is no valid ONNX: {shortened(error)}") from error
+    if beside:
+        raise InvalidInput(
+            f"the model keeps {len(beside)} tensors in files beside it, like {shortened(beside[0])!r}; wanted one file"
+        )
     initial = {tensor.name for tensor in proto.graph.initializer}
     inputs = {value.name: _signature(value) for value in proto.graph.input if value.name not in initial}
     outputs = {value.name: _signature(value) for value in proto.graph.output}
@@ -88,6 +99,18 @@ def losses(told: list[float]) -> list[float]:
     if not np.isfinite(np.asarray(told, dtype=float)).all():
         raise InvalidInput(f"the training loss must stay finite; it went {shortened(told[-5:])}")
     return told
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor of a graph and of the graphs within it."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                yield from _tensors(inner)
 
 
 def _signature(value: Any) -> tuple[int, int | None]:  # noqa: ANN401 - onnx has no types
