@@ -29,7 +29,9 @@ def train(rows: pd.DataFrame, parameters: dict[str, Any], seed: int) -> TrainedM
         [("numbers", StandardScaler(), NUMBERS), ("words", OneHotEncoder(handle_unknown="ignore"), WORDS)]
     )
     classifier = LogisticRegression(C=float(parameters["C"]), max_iter=1000, random_state=seed)
-    pipeline = Pipeline([("columns", columns), ("classifier", classifier)]).fit(rows[NUMBERS + WORDS], rows["abandoned"])
+    pipeline = Pipeline([("columns", columns), ("classifier", classifier)]).fit(
+        rows[NUMBERS + WORDS], rows["abandoned"]
+    )
 
     def answer(features: pd.DataFrame) -> np.ndarray[Any, Any]:
         return pipeline.predict_proba(features[NUMBERS + WORDS])[:, 1:]

@@ -10,6 +10,7 @@ feature is known when the item is shown. The same raw files give the same bytes.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,11 @@ from pathlib import Path
 
 import polars as pl
 
-WHEEL = "obp==0.4.1 --hash=sha256:87dec9caf4283c25ab13036532e0a24566f1c7bdcad1653a8ded43b2f5ef8208"
+PACKAGE = "obp==0.4.1"
+WHEEL = "obp-0.4.1-py3-none-any.whl"
+SHA256 = "87dec9caf4283c25ab13036532e0a24566f1c7bdcad1653a8ded43b2f5ef8208"
+AWAY = 75
+"""Exit code: the raw data cannot be had now; trying again may help."""
 POLICIES = ("bts", "random")
 CAMPAIGNS = ("all", "men", "women")
 USER = [f"user_feature_{index}" for index in range(4)]
@@ -40,14 +45,21 @@ def main() -> None:
 
 
 def wheel(cache: Path) -> Path:
-    """The wheel, downloaded unless it is there, checked against its digest."""
+    """The wheel, downloaded unless it is in the cache; its digest is checked either way."""
     cache.mkdir(parents=True, exist_ok=True)
-    if not list(cache.glob("obp-0.4.1-*.whl")):
-        wanted = cache / "wheel.txt"
-        wanted.write_text(WHEEL + "\n")
+    file = cache / WHEEL
+    if not file.is_file():
+        wanted = cache / f"{WHEEL}.txt"
+        wanted.write_text(f"{PACKAGE} --hash=sha256:{SHA256}\n")
         download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-        subprocess.run([*download, "--require-hashes", "--requirement", wanted, "--dest", cache], check=True)
-    return next(cache.glob("obp-0.4.1-*.whl"))
+        command = [*download, "--require-hashes", "--requirement", wanted, "--dest", cache]
+        if subprocess.run(command, check=False, stdout=sys.stderr).returncode != 0:
+            print(f"{PACKAGE} could not be downloaded: is the package index within reach?", file=sys.stderr)  # noqa: T201
+            sys.exit(AWAY)
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    if found != SHA256:
+        sys.exit(f"{file} must have sha256 {SHA256}, it has {found}: delete it and try again")
+    return file
 
 
 def impressions(obp: zipfile.ZipFile, policy: str, campaign: str) -> pl.DataFrame:
@@ -64,8 +76,10 @@ def impressions(obp: zipfile.ZipFile, policy: str, campaign: str) -> pl.DataFram
         pl.lit(policy).alias("policy"),
         pl.col("propensity_score").cast(pl.Float32).alias("propensity"),
         _affinity(log).alias("affinity"),
+        pl.sum_horizontal(pl.col("^user-item_affinity_.*$").cast(pl.Float64)).cast(pl.Float32).alias("affinity_total"),
         pl.col("item_feature_0").cast(pl.Float32).alias("item_score"),
         pl.lit(campaign).alias("campaign"),
+        pl.format("{}-{}", pl.lit(campaign), pl.col("item_id")).alias("item"),
         *USER,
     )
 

@@ -16,8 +16,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from seatrial.training import TrainedModel
 
-NUMBERS = ["affinity", "item_score", "propensity"]
-WORDS = ["position", "campaign", "policy", "user_feature_0", "user_feature_1", "user_feature_2", "user_feature_3"]
+NUMBERS = ["affinity", "affinity_total", "item_score", "propensity"]
+WORDS = [
+    "item", "position", "campaign", "policy", "user_feature_0", "user_feature_1", "user_feature_2", "user_feature_3",
+]  # fmt: skip
 
 
 def train(rows: pd.DataFrame, parameters: dict[str, Any], seed: int) -> TrainedModel:
