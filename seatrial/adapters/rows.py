@@ -23,7 +23,7 @@ def read(path: Path) -> pl.DataFrame:
     """
     try:
         return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise InvalidInput(f"{path.name} must be a Parquet file of validate_data: {shortened(error)}") from error
 
 

@@ -15,6 +15,8 @@ from seatrial.spec import Data
 PARQUET_MAGIC: Final = b"PAR1"
 LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 SNIFFED_BYTES: Final = 64
+UNREADABLE: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError)
+"""What Polars raises on damaged Parquet; a panic is no `Exception`."""
 TIME_TEXT: Final = "%Y-%m-%dT%H:%M:%S%.6f+00:00"
 
 
@@ -52,13 +54,13 @@ def declared(data: Data) -> list[str]:
 def _parquet(path: Path, wanted: list[str]) -> pl.DataFrame:
     try:
         schema = pl.read_parquet_schema(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except UNREADABLE as error:
         raise InvalidInput(f"the data file starts as Parquet but cannot be read: {shortened(error)}") from error
     check_columns(list(schema), wanted)
     try:
         frame = pl.read_parquet(path, columns=wanted)
         return frame.select(_as_text(name, frame.schema[name]) for name in wanted)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except UNREADABLE as error:
         raise InvalidInput(f"the data file starts as Parquet but cannot be read: {shortened(error)}") from error
 
 
@@ -68,7 +70,7 @@ def _as_text(name: str, dtype: pl.DataType) -> pl.Expr:
         if dtype.time_zone is None:
             return column.dt.to_string("%Y-%m-%dT%H:%M:%S%.6f")
         return column.dt.convert_time_zone("UTC").dt.to_string(TIME_TEXT)
-    if dtype.is_nested() or dtype in {pl.Binary, pl.Duration, pl.Object}:
+    if dtype.is_nested() or isinstance(dtype, pl.Binary | pl.Duration):
         raise InvalidInput(f"the column {name!r} is of type {dtype}; wanted a plain value per row")
     text = column.cast(pl.String)
     return pl.when(text != "").then(text).alias(name)
