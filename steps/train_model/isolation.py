@@ -19,6 +19,7 @@ OUTPUT_MAX: Final = 1 << 20
 """Bytes of the owner's output that are kept in the log; the rest is counted and dropped."""
 _CHUNK: Final = 65_536
 _CODE: Final = Path(__file__).resolve().parents[2]
+_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/sys")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +87,20 @@ def _environment(work: Path, source: Path) -> dict[str, str]:
 
 
 def _bubblewrap(work: Path, source: Path) -> list[str]:
-    """Read-only root, no network, no other process; only `work` can be written."""
-    shown = [path for root in (_CODE, sys.prefix, source) for path in ("--ro-bind", str(root), str(root))]
+    """No network, no other process, no file but the system's, Python's, ours and the model's; only `work` is writable.
+
+    Not shown are home folders and the sandbox's own state, where keys and credentials lie.
+    """
+    python = (sys.prefix, sys.base_prefix, Path(sys.executable).resolve().parents[1])
+    inherited = (entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry)
+    shown = [*_SYSTEM, *python, *inherited, _CODE / "seatrial", _CODE / "steps", source]
+    devices = sorted(Path("/dev").glob("nvidia*"))
     return [
-        "bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", *shown,  # noqa: S108
-        "--bind", str(work), str(work), "--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent",
+        "bwrap", "--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc",  # noqa: S108
+        *(word for path in shown for word in ("--ro-bind-try", str(path), str(path))),
+        *(word for path in devices for word in ("--dev-bind", str(path), str(path))),
+        "--bind", str(work), str(work), "--chdir", str(work),
+        "--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent",
     ]  # fmt: skip
 
 
