@@ -94,7 +94,7 @@ def test_a_person_who_adopted_weights_answers_for_them_until_the_time_said(tmp_p
 def test_a_route_changed_by_hand_is_named_and_left_alone(tmp_path: Path) -> None:
     world, said = ports(tmp_path), list[str]()
     on_trial(world, RELEASE, START)
-    routes: MemoryRoutes = world.router._routes
+    routes: Any = world.router._routes
     manifest = routes.get("cart-abandonment")
     assert manifest is not None
     manifest["spec"]["rules"][-1]["backendRefs"][0]["weight"] = 50
