@@ -56,10 +56,11 @@ def read(folder: Path, name: str, most: int) -> bytes:
         descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise InvalidInput(f"training ended without a readable {name}: {shortened(error.strerror)}") from error
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode) or about.st_size > most:
+        os.close(descriptor)
+        raise InvalidInput(f"training left no plain file {name} of at most {most} bytes")
     with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > most:
-            raise InvalidInput(f"training left no plain file {name} of at most {most} bytes")
         return file.read(most)
 
 

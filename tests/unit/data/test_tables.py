@@ -327,7 +327,8 @@ def _contract(names: list[str]) -> Data:
         for i, name in enumerate(dict.fromkeys(rest))
         if name not in {first, second, third}
     )
-    return DATA.model_copy(update={"id": first, "time": second, "label": third, "features": features})
+    made_up: Data = DATA.model_copy(update={"id": first, "time": second, "label": third, "features": features})
+    return made_up
 
 
 def test_every_real_file_ends_in_a_table_or_a_refusal(corpus: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from seatrial import digests, verdict
+from seatrial.data.required import REQUIRED
 from seatrial.data.split import place
 from seatrial.data.table import REASON
 from seatrial.errors import IntegrityError, InvalidInput
@@ -32,7 +33,8 @@ SUITE = {
 def rows(count: int = 400) -> pl.DataFrame:
     """Orders at different times, so that no two are the same event."""
     at = pl.format("2026-01-01T00:00:00.{}Z", pl.int_range(1000, count + 1000))
-    return made.rows(count).with_columns(at=at)
+    frame: pl.DataFrame = made.rows(count).with_columns(at=at)
+    return frame
 
 
 def judge(root: Path, frame: pl.DataFrame, suite: Any = SUITE, name: str = "out") -> tuple[Outputs, Verdict]:
