@@ -20,11 +20,11 @@ BATCH: Final = 1000
 SETTINGS: Final = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "7",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
 }
-"""Nobody is told anything, and a server that is away is known to be within half a minute."""
+"""Nobody is told anything, and a server that is away is known to be within 15 s."""
 REFUSALS: Final = frozenset({"INVALID_PARAMETER_VALUE", "BAD_REQUEST"})
 """Error codes of a record that the server will never take."""
 
