@@ -7,6 +7,7 @@ last: a reader sees all of a step's outputs or none.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -24,6 +25,10 @@ from seatrial.errors import InvalidInput, StepError, shortened
 from steps._contract import Contract, Step, kebab
 
 EVENT_TEXT_MAX = 4096
+TERMINATION_LOG = "SEATRIAL_TERMINATION_LOG"
+"""Where a step that fails says why; in the cluster Kubernetes has its own place for that."""
+LAST_WORDS_MAX_BYTES = 2048
+"""Kubernetes keeps 4096 bytes of a container's and 12 KiB of a pod's termination messages."""
 
 In = TypeVar("In", bound=Contract)
 Out = TypeVar("Out", bound=Contract)
@@ -64,10 +69,12 @@ def main(
     except StepError as error:
         event("failed", step=name, error=str(error), kind=type(error).__name__, exit_code=error.exit_code)
         sys.stderr.write(f"{name}: {error}\n")
+        _last_words(str(error))
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a bug of ours, and must end as one
         traceback.print_exc()
         event("failed", step=name, error=shortened(error), kind=type(error).__name__, exit_code=StepError.exit_code)
+        _last_words(f"{type(error).__name__}: {shortened(error)}")
         sys.exit(StepError.exit_code)
     event(
         "done",
@@ -89,6 +96,14 @@ def event(what: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can 
         )
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def _last_words(text: str) -> None:
+    """Why it failed, where Kubernetes looks for it: Argo then says it in the node's message."""
+    place = Path(os.environ.get(TERMINATION_LOG, "/dev/termination-log"))
+    if place.is_file():
+        with contextlib.suppress(OSError):
+            place.write_bytes(" ".join(text.split()).encode(errors="replace")[:LAST_WORDS_MAX_BYTES])
 
 
 def parse(inputs_type: type[In], arguments: list[str], files: Path) -> In:

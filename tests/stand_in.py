@@ -2,8 +2,8 @@
 
 The play is JSON at $PLAY: template → list of acts, one per attempt, the last one repeated. An act may hold "sleep"
 (seconds), "deaf" (SIGTERM is ignored), "child" (leave one behind), "kill" (a signal for itself), "params" (texts),
-"files" (name → text, or a folder's name → text), "link" (an output that is a symlink), "exit" (code). What it saw
-lies in `<name>.seen.json` beside the play; `<name>.up` says it runs.
+"files" (name → text, or a folder's name → text), "link" (an output that is a symlink), "last_words" (why it fails),
+"exit" (code). What it saw lies in `<name>.seen.json` beside the play; `<name>.up` says it runs.
 """
 
 import json
@@ -56,4 +56,6 @@ for file, content in act.get("files", {}).items():
         (io / "out" / file / inner).write_text(text)
 if "link" in act:
     (io / "out" / act["link"]).symlink_to("/etc/hostname")
+if "last_words" in act:
+    Path(os.environ["SEATRIAL_TERMINATION_LOG"]).write_text(act["last_words"], encoding="utf-8")
 sys.exit(act.get("exit", 0))

@@ -6,6 +6,7 @@ import base64
 import binascii
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from typing import Any, Final
 from seatrial.errors import Unavailable, shortened
 from seatrial.ports import Manifest
 
+_EXIT_CODE: Final = re.compile(r"^main: \w+ \(exit code \d+\)(: )?")
+"""How Argo begins the message of a pod that failed; the code is kept apart. Source: inferFailedReason."""
 NOT_RUN: Final = frozenset({"Skipped", "Omitted", "Pending"})
 
 
@@ -79,7 +82,7 @@ def _joined(template: str, attempts: list[Mapping[str, Any]]) -> Node:
     return Node(
         template=template,
         phase=str(whole.get("phase")),
-        message=shortened(whole.get("message") or ""),
+        message=shortened(_message(whole, [node for node in ordered if node is not whole][-1:])),
         exit_code=int(codes[-1]) if codes else None,
         inputs=_values((whole.get("inputs") or {}).get("parameters")),
         outputs=_values(outputs.get("parameters")) if succeeded else {},
@@ -88,6 +91,12 @@ def _joined(template: str, attempts: list[Mapping[str, Any]]) -> Node:
             for artifact in outputs.get("artifacts") or ()
         },
     )
+
+
+def _message(whole: Mapping[str, Any], last: list[Mapping[str, Any]]) -> str:
+    """What the last attempt said; the Retry node over it only says why there was no other one."""
+    said = next((str(node["message"]) for node in (*last, whole) if node.get("message")), "")
+    return _EXIT_CODE.sub("", said) or said
 
 
 def _values(parameters: list[Mapping[str, Any]] | None) -> dict[str, str]:

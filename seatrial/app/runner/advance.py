@@ -53,7 +53,7 @@ def outcome(run: Run, nodes: Nodes) -> tuple[Phase, str]:
     return root.phase, root.message
 
 
-def ended(node: Node, exit_code: int, outputs: NodeOutputs, now: float, fault: str = "") -> Node:
+def ended(node: Node, exit_code: int, outputs: NodeOutputs, now: float, fault: str = "", *, words: str = "") -> Node:
     """A running pod's node after its process has ended.
 
     Args:
@@ -62,12 +62,13 @@ def ended(node: Node, exit_code: int, outputs: NodeOutputs, now: float, fault: s
         outputs: What it left.
         now: Seconds since 1970.
         fault: Why its outputs cannot be used; empty: they can.
+        words: Its termination message. Source: inferFailedReason of Argo Workflows 4.0.5.
     """
     node = node.but(outputs=outputs.model_copy(update={"exit_code": str(exit_code)}))
     if node.message:
         return node.ended("Failed", now, node.message)
     if exit_code != 0:
-        return node.ended("Failed", now, f"main: Error (exit code {exit_code})")
+        return node.ended("Failed", now, f"main: Error (exit code {exit_code}){f': {words}' if words else ''}")
     return node.ended("Error", now, fault) if fault else node.ended("Succeeded", now)
 
 

@@ -39,10 +39,23 @@ class NodeFolder:
         """
         for place in self.mounts().values():
             place.mkdir(parents=True, exist_ok=True)
+        self.termination_log.touch()
         for artifact in node.inputs.artifacts:
             place = self.on_disk(artifact.path)
             place.parent.mkdir(parents=True, exist_ok=True)
             _link(self.runs / artifact.s3.key, place)
+
+    @property
+    def termination_log(self) -> Path:
+        """Stands for /dev/termination-log: why the process failed, by its own word."""
+        return self.path / "termination-log"
+
+    def last_words(self) -> str:
+        """What it says; empty without any."""
+        try:
+            return shortened(self.termination_log.read_text(encoding="utf-8", errors="replace").strip())
+        except OSError:
+            return ""
 
     def mounts(self) -> Mapping[str, Path]:
         """Mount path in the container → folder here, for its empty volumes."""

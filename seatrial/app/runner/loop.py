@@ -24,6 +24,8 @@ from seatrial.app.runner.processes import GRACE_S, Process, environment
 from seatrial.app.runner.workflow import workflow
 from seatrial.errors import StepError
 
+TERMINATION_LOG: Final = "SEATRIAL_TERMINATION_LOG"
+"""Tells a step where it may say why it failed."""
 LOCK_S: Final = 0.05
 """Seconds between two tries for a lock that somebody else holds."""
 
@@ -123,6 +125,7 @@ class Loop:
         sources = [self.environment.get(source.source.name, {}) for source in container.env_from]
         # A variable that names a volume of the container names its folder here.
         own = {name: mounts.get(value, value) for name, value in action.variables.items()}
+        own[TERMINATION_LOG] = str(folder.termination_log)
         return Process(
             [*self.commands[container.image], *action.args],
             variables=environment(tmp, *sources, own),
@@ -135,8 +138,9 @@ class Loop:
         self._selector.unregister(process.descriptor)
         code = process.reap()
         node = self.nodes[node_id]
-        outputs, fault = self._folder(node).outputs()
-        self.nodes[node_id] = ended(node, code, outputs, time.time(), fault)
+        folder = self._folder(node)
+        outputs, fault = folder.outputs()
+        self.nodes[node_id] = ended(node, code, outputs, time.time(), fault, words=folder.last_words())
 
     def _kill(self, process: Process, *, at_once: bool = False) -> None:
         process.signal(signal.SIGKILL if at_once else signal.SIGTERM)

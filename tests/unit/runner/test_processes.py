@@ -117,7 +117,7 @@ def test_a_step_gets_a_clean_environment_and_only_what_its_template_names(
     seen, folder = stage.seen("a"), tmp_path / "runs" / finished["metadata"]["name"] / node(finished, "a")["id"]
     env = seen["env"]
     assert set(env) - {"LC_CTYPE"} == {
-        *("PATH", "LANG", "HOME", "TMPDIR", "SEATRIAL_IO", "PLAY", "SIGNING"),
+        *("PATH", "LANG", "HOME", "TMPDIR", "SEATRIAL_IO", "SEATRIAL_TERMINATION_LOG", "PLAY", "SIGNING"),
         *("PYTHONUNBUFFERED", "DO_NOT_TRACK", "GX_ANALYTICS_ENABLED", "MLFLOW_DISABLE_TELEMETRY"),
     }
     assert env["SIGNING"] == "k\nk"
@@ -147,6 +147,11 @@ def test_how_a_step_ends_is_told_as_argo_tells_it(tmp_path: Path, act: Any, phas
     assert node(finished, "a")["phase"] == phase
     assert node(finished, "a")["message"].startswith(message)
     assert node(finished, "b")["phase"] == "Omitted"
+
+
+def test_why_a_step_failed_is_its_nodes_message(tmp_path: Path) -> None:
+    finished = Stage(tmp_path, {"a": [{"exit": 78, "last_words": "the data lacks\u2028the label\n"}]}).run(alone())
+    assert node(finished, "a")["message"] == "main: Error (exit code 78): the data lacks the label"
 
 
 def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:

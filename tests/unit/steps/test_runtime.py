@@ -131,3 +131,22 @@ def test_each_line_on_stdout_is_json_even_with_a_long_text(io: Path, capsys: pyt
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["event"] for event in events] == ["start", "done"]
     assert events[-1]["outputs"] == {"decision": "pass", "total": 1}
+
+
+def test_why_it_failed_stands_where_kubernetes_looks_for_it(io: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = io / "termination-log"
+    place.touch()
+    monkeypatch.setenv("SEATRIAL_TERMINATION_LOG", str(place))
+
+    def broken(_inputs: Inputs, _scratch: Path) -> Outputs:
+        raise InvalidInput(f"the data lacks\nthe label {'é' * 5000}")
+
+    assert exit_code(["--count", "2", "--reason", ""], broken) == 78
+    assert place.read_bytes().startswith(b"the data lacks the label ")
+    assert place.stat().st_size <= 4096
+
+
+def test_nothing_is_written_where_there_is_no_place_for_it(io: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEATRIAL_TERMINATION_LOG", str(io / "none"))
+    assert exit_code(["--count", "-1", "--reason", ""]) == 78
+    assert not (io / "none").exists()

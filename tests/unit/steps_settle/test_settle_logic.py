@@ -144,6 +144,20 @@ def test_a_retry_node_speaks_for_its_attempts() -> None:
     assert (found.succeeded, found.outputs, found.exit_code) == (True, {"run-id": "x"}, 0)
 
 
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("main: Error (exit code 78): the data lacks the label", "the data lacks the label"),
+        ("main: OOMKilled (exit code 137)", "main: OOMKilled (exit code 137)"),
+        ("", "No more retries left"),
+    ],
+)
+def test_a_failed_step_says_why_by_its_last_attempt(said: str, message: str) -> None:
+    over = {**node("train-model", "Failed", "Retry", at="4"), "message": "No more retries left"}
+    attempts = [{**node("train-model", "Failed", at=str(at)), "message": said} for at in (2, 3)]
+    assert steps_of(over, *attempts)["train-model"].message == message
+
+
 def test_the_last_attempt_speaks_when_there_is_no_retry_node() -> None:
     found = steps_of(node("train-model", "Succeeded", at="2"), node("train-model", "Failed", at="1", exitCode="75"))[
         "train-model"
