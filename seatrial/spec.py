@@ -17,6 +17,8 @@ from seatrial.names import ModelName
 
 SPEC_FILE: Final = "model.yaml"
 SPEC_MAX_BYTES: Final = 256 * 1024
+LFS_POINTER: Final = "version https://git-lfs.github.com/spec/"
+"""How the text begins that git has in place of a file that Git LFS keeps."""
 
 Decision = Literal["pass", "fail", "inconclusive"]
 Dtype = Literal["float32", "int64", "string", "bool"]
@@ -228,9 +230,11 @@ class _StrictLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        seen: set[Any] = set()
+        seen: set[str] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise InvalidInput(f"line {key_node.start_mark.line + 1}: a key is text; got {shortened(repr(key))}")
             if key in seen:
                 raise InvalidInput(f"line {key_node.start_mark.line + 1}: key {shortened(key)!r} stands twice")
             seen.add(key)
@@ -255,6 +259,8 @@ def parse(text: str, *, where: str = SPEC_FILE) -> Spec:
         raise InvalidInput(f"{where}: {error}") from error
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{where} is not YAML: {shortened(error)}") from error
+    if text.startswith(LFS_POINTER):
+        raise InvalidInput(f"{where} is a Git LFS pointer in place of the file: run `git lfs pull`")
     if not isinstance(raw, dict):
         raise InvalidInput(f"{where} must hold a mapping with model, owner, data …; got {type(raw).__name__}")
     try:

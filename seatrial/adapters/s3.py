@@ -53,7 +53,7 @@ class S3Store:
 
     def read(self, key: str) -> bytes | None:
         """The object's content; None when there is none."""
-        with _translated(f"read {key}"):
+        with _translated(f"read {self._named(key)}"):
             try:
                 data: bytes = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)["Body"].read()
             except exceptions.ClientError as error:
@@ -64,7 +64,7 @@ class S3Store:
 
     def write(self, key: str, data: bytes) -> None:
         """Create or replace."""
-        with _translated(f"write {key}"):
+        with _translated(f"write {self._named(key)}"):
             self._put(key, data)
 
     def write_once(self, key: str, data: bytes) -> bool:
@@ -75,13 +75,16 @@ class S3Store:
 
     def keys(self, prefix: str) -> list[str]:
         """Every key that starts with `prefix`, sorted."""
-        with _translated(f"list {prefix}"):
+        with _translated(f"list {self._named(prefix)}"):
             pages = self._client.get_paginator("list_objects_v2").paginate(
                 Bucket=self._bucket, Prefix=self._prefix + prefix
             )
             return sorted(
                 entry["Key"].removeprefix(self._prefix) for page in pages for entry in page.get("Contents", [])
             )
+
+    def _named(self, key: str) -> str:
+        return f"s3://{self._bucket}/{self._prefix}{key}"
 
     def _probe(self) -> None:
         """Refuse a server that overwrites."""
@@ -94,7 +97,7 @@ class S3Store:
 
     def _create(self, key: str, data: bytes) -> bool:
         writer = uuid.uuid4().hex
-        with _translated(f"create {key}"):
+        with _translated(f"create {self._named(key)}"):
             for _ in range(CONFLICTS_MAX):
                 try:
                     self._put(key, data, IfNoneMatch="*", Metadata={WRITER: writer})

@@ -23,11 +23,13 @@ def checked_uri(text: str) -> str:
     """The URI that steps read; a path of this machine becomes a `file://` one.
 
     Raises:
-        InvalidInput: A file that is missing or empty.
+        InvalidInput: A file that is missing or empty, or of another machine.
     """
     place = urlsplit(text)
     if place.scheme not in {"", "file"}:
         return text
+    if place.scheme and place.netloc not in {"", "localhost"}:
+        raise InvalidInput(f"a file:// URI names a file of this machine, file:///…; got the host {place.netloc!r}")
     path = Path(unquote(place.path) if place.scheme else text).expanduser().resolve()
     if not path.is_file():
         raise InvalidInput(f"the data must be a file with one row per question; there is none at {path}")

@@ -74,3 +74,10 @@ def test_a_path_becomes_a_uri_and_other_places_stay(tmp_path: Path) -> None:
     assert data.checked_uri(str(file)) == file.as_uri()
     assert data.checked_uri(file.as_uri()) == file.as_uri()
     assert data.checked_uri("s3://b/k") == "s3://b/k"
+    assert data.checked_uri(file.as_uri().replace("file://", "file://localhost")) == file.as_uri()
+
+
+def test_a_file_of_another_machine_is_not_taken_from_this_one(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    with pytest.raises(InvalidInput, match="got the host 'elsewhere'"):
+        data.checked_uri(f"file://elsewhere{tmp_path}/rows.csv")
