@@ -52,10 +52,12 @@ class Tree:
 
     def __rich__(self) -> Table:
         """The tree as it is now."""
-        table = Table(box=None, padding=(0, 1), show_header=False, title=self._title, title_justify="left")
+        table = Table(
+            box=None, padding=(0, 1), show_header=False, expand=True, title=self._title, title_justify="left"
+        )  # the words give way, never the names
         table.add_column(no_wrap=True)
         table.add_column(justify="right", no_wrap=True)
-        table.add_column(overflow="ellipsis", no_wrap=True, style="dim")
+        table.add_column(overflow="ellipsis", no_wrap=True, style="dim", ratio=1)
         for line in lines(self._template, self._workflow):
             style = STYLES.get(line.phase, "dim")
             name = Text(f"{'  ' * line.depth}{SYMBOLS.get(line.phase, '?')} {line.name}", style=style)
