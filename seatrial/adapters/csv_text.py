@@ -33,6 +33,7 @@ def read(path: Path, wanted: list[str]) -> pl.DataFrame:
     with path.open("rb") as file:
         if file.read(2) in _WIDE:
             raise InvalidInput("the data file is UTF-16 text; wanted UTF-8: save it again as UTF-8")
+    separator = SEPARATORS[0]
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = _Lines(file)

@@ -275,6 +275,7 @@ def test_both_kinds_of_line_ends_and_blank_lines_may_be_mixed(tmp_path: Path) ->
         (HEADER.encode() + b"\n", "columns but no row"),
         (HEADER.encode(), "columns but no row"),
         (b"\n\n\n", "lacks the columns"),
+        (b"x" * 200_000, "no CSV"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n", "Git LFS pointer"),
         (f"{HEADER}\n{LINE}\0\n".encode(), "line 2 holds zero bytes"),
         (f"{HEADER}\n{LINE}\n".encode("utf-16"), "UTF-16"),
