@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from seatrial.digests import Digest
+from seatrial.errors import IntegrityError, shortened
 from seatrial.names import ModelName
+from seatrial.ports import Store
 from seatrial.spec import Closed
 
 Outcome = Literal["promoted", "unchanged", "refused", "rolled_back", "superseded", "failed"]
@@ -83,3 +85,36 @@ def looks(model_name: str, data_digest: str) -> str:
 def read(path: Path) -> Release:
     """The release in a `release.json` that resolve_release wrote."""
     return Release.model_validate_json(path.read_bytes())
+
+
+def served(store: Store, model_name: str, version: int) -> Served | None:
+    """What the store knows of a version that serves or served; None: nothing.
+
+    Raises:
+        IntegrityError: What it holds cannot be read, or is of another version.
+    """
+    place = served_key(model_name, version)
+    raw = store.read(place)
+    if raw is None:
+        return None
+    try:
+        found = Served.model_validate_json(raw)
+    except ValidationError as error:
+        raise IntegrityError(f"{place} must say what v{version} of {model_name} is: {shortened(error)}") from error
+    if found.version != version:
+        raise IntegrityError(f"{place} must say what v{version} of {model_name} is; it is about v{found.version}")
+    return found
+
+
+def serving(store: Store, model_name: str, version: int) -> Served:
+    """What a version that the route names is made of.
+
+    Raises:
+        IntegrityError: The store does not know it.
+    """
+    found = served(store, model_name, version)
+    if found is None:
+        raise IntegrityError(
+            f"v{version} serves {model_name}, and {served_key(model_name, version)} must say what it is"
+        )
+    return found

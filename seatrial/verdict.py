@@ -177,19 +177,17 @@ def require_all(
     *,
     bundle: str,
     model_name: str,
-    policy: str,
 ) -> dict[Gate, Verdict]:
     """The verdicts of all gates before deploy, when every one of them allows this bundle.
 
-    They must be signed by a trusted key, passed, of one release of this model, judged by `policy`, and hang together:
-    package_model judged the bundle, and the model and rows that the others judged are the same.
+    They must be signed by a trusted key, passed, of one release and version of this model, judged by one policy, and
+    hang together: package_model judged the bundle, and the model and rows that the others judged are the same.
 
     Args:
         envelopes: Gate → DSSE envelope as the papers hold it; None or no entry: it is not there.
         trusted: Keys that are believed.
         bundle: Digest of the bundle.
         model_name: The model.
-        policy: `Spec.policy_digest` of the spec that the bundle's papers hold.
 
     Raises:
         IntegrityError: One is missing, altered, foreign, no pass, or about something else.
@@ -197,10 +195,11 @@ def require_all(
     keys = tuple(trusted)
     found = {gate: _passed(gate, envelopes.get(gate), keys) for gate in BEFORE_DEPLOY}
     package, evaluation = found["package_model"], found["evaluate_model"]
+    wanted = (model_name, package.release_id, package.version, package.policy)
     for gate, one in found.items():
-        came, wanted = (one.model_name, one.release_id, one.policy), (model_name, package.release_id, policy)
+        came = (one.model_name, one.release_id, one.version, one.policy)
         if came != wanted:
-            raise IntegrityError(f"{gate}'s verdict must be of model, release and policy {wanted}; got {came}")
+            raise IntegrityError(f"{gate}'s verdict must be of model, release, version, policy {wanted}; got {came}")
     _same("bundle", "package_model", package.judged.get("bundle"), bundle)
     _same("model", "package_model", package.judged.get("model"), evaluation.judged.get("model"))
     rows = evaluation.judged.get("holdout_rows")

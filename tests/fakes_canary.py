@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import fakes_release as made
 import numpy as np
@@ -24,6 +23,8 @@ from seatrial.spec import Canary, CanaryStep
 from seatrial.triton import requests
 from seatrial.triton.requests import Example
 from seatrial.verdict import Verdict
+from steps import _required
+from steps.package_model import papers as package_papers
 from steps.run_canary.__main__ import run
 from steps.run_canary.contract import Inputs, Outputs
 from steps.run_canary.ports import Ports
@@ -141,9 +142,9 @@ class World:
 
     def __init__(self, root: Path, *, champion: bool = True, plan: Canary = PLAN, survive: int | None = None) -> None:
         self.root = root
-        case = made.case(root / "case")
+        case = made.case(root / "case", champion=made.Champion(made.onnx_model()) if champion else None)
         spec = case.spec.model_copy(update={"canary": plan})
-        self.case = dataclasses.replace(case, spec=spec)
+        self.case = dataclasses.replace(case, spec=spec, release=case.release.model_copy(update={"version": 2}))
         self.deadly = Deadly()
         self.clock, self.store, self.routes = ScriptedClock(), MemoryStore(self.deadly), MemoryRoutes(self.deadly)
         self.book = Book(self.store, self.clock)
@@ -216,19 +217,22 @@ class World:
 
     def _papers(self) -> None:
         model, rows = digests.of_bytes(b"model"), digests.of_bytes(b"rows")
+        champion = self.case.release.champion
+        rival = {} if champion is None else {"champion": champion.bundle}
+        known = {
+            "spec.json": digests.canonical(self.case.spec.model_dump(mode="json")),
+            "release.json": digests.canonical(self.case.release.model_dump(mode="json")),
+            "golden.jsonl": requests.lines(self.examples[:8]),
+            "replay.jsonl": requests.lines(self.examples),
+        }
         judged: dict[verdict.Gate, dict[str, str]] = {
             "validate_data": {"holdout_rows": rows},
-            "evaluate_model": {"model": model, "holdout_rows": rows},
-            "package_model": {"bundle": self.bundle, "model": model},
+            "evaluate_model": {"model": model, "holdout_rows": rows, **rival},
+            "package_model": {"bundle": self.bundle, "model": model, **package_papers.judged(known)},
         }
+        asked = _required.of(self.case.spec, champion=champion is not None)
         for gate, what in judged.items():
-            self.store.objects[self.paper(f"{gate}.dsse.json")] = made.signed(self.case, gate, what)
+            known[f"{gate}.dsse.json"] = made.signed(self.case, gate, what, required=asked[gate])
+        self.store.objects.update({self.paper(name): data for name, data in known.items()})
         served = Served(version=2, bundle=self.bundle, image=f"localhost/tea@{made.ZERO}", release_digest=made.ZERO)
-        objects: dict[str, Any] = {
-            self.paper("spec.json"): digests.canonical(self.case.spec.model_dump(mode="json")),
-            self.paper("release.json"): digests.canonical(self.case.release.model_dump(mode="json")),
-            self.paper("golden.jsonl"): requests.lines(self.examples[:8]),
-            self.paper("replay.jsonl"): requests.lines(self.examples),
-            release.served_key(MODEL, 2): served.model_dump_json().encode(),
-        }
-        self.store.objects.update(objects)
+        self.store.objects[release.served_key(MODEL, 2)] = served.model_dump_json().encode()

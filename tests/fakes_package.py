@@ -17,6 +17,7 @@ from seatrial import digests
 from seatrial.adapters import rows
 from seatrial.adapters.onnx_runtime import OnnxRuntime
 from seatrial.adapters.registry import Registry
+from seatrial.data.required import REQUIRED
 from seatrial.errors import InvalidInput
 from seatrial.evaluation.required import required
 from seatrial.ports import Answer
@@ -87,7 +88,7 @@ def write_inputs(case: made.Case) -> Inputs:
     papers = ("profile.json", "data.html", "evaluation.html", "card.md", "record.json")
     for name in papers:
         (root / name).write_text(f"the {name}")
-    (root / "data.dsse.json").write_bytes(made.signed(case, "validate_data", data_judged(case)))
+    (root / "data.dsse.json").write_bytes(made.signed(case, "validate_data", data_judged(case), required=REQUIRED))
     checks = required(case.spec, champion=case.release.champion is not None)
     (root / "evaluation.dsse.json").write_bytes(
         made.signed(case, "evaluate_model", evaluation_judged(case), required=checks)

@@ -19,18 +19,18 @@ from fakes_serving import (
     RoutedPredictions,
 )
 
-from seatrial import bundle, digests, release, verdict
+from seatrial import bundle, digests, papers, release, verdict
 from seatrial.adapters import trees
-from seatrial.evaluation.required import required as evaluation_checks
 from seatrial.ledger import Book
 from seatrial.ports import Clock, Manifest
 from seatrial.release import Release, Served
 from seatrial.route import Router, RouteState
-from seatrial.triton.required import required as package_checks
 from seatrial.verdict import Gate
+from steps import _required
 from steps.deploy_model.__main__ import Ports
 from steps.deploy_model.__main__ import run as deploy
 from steps.deploy_model.contract import Inputs, Outputs
+from steps.package_model import papers as package_papers
 
 MODEL, NAME = "tea_orders", "tea-orders"
 HOLDOUT = digests.of_bytes(b"rows")
@@ -87,6 +87,10 @@ class Rollout:
         """The version's golden requests and answers."""
         return b"\n".join(json.dumps(row).encode() for row in GOLDEN)
 
+    def replay(self, version: int) -> bytes:
+        """The version's replay requests and answers."""
+        return self.golden(version)
+
     def package(self, version: int, *, champion: int | None) -> str:
         """Put bundle and papers of `version` into the store, as judged against `champion`; the bundle's digest."""
         root = self.tmp_path / f"bundle{version}"
@@ -96,25 +100,25 @@ class Rollout:
         bundle.seal(root, MODEL)
         sealed = trees.put_bundle(self.store, root)
         self.bundles[version] = sealed.digest
-        record = self._release(version)
+        record = self._release(version, champion)
         self.put(release.key(MODEL, record.release_id), record.model_dump_json().encode())
         rival = {} if champion is None else {"champion": self.bundles[champion]}
+        known = {
+            "spec.json": SPEC.model_dump_json().encode(),
+            "release.json": record.model_dump_json().encode(),
+            "golden.jsonl": self.golden(version),
+            "replay.jsonl": self.replay(version),
+        }
         judged: dict[Gate, dict[str, str]] = {
             "validate_data": {"holdout_rows": HOLDOUT, "train_rows": HOLDOUT, "data": HOLDOUT},
             "evaluate_model": {"model": sealed.model_digest, "holdout_rows": HOLDOUT, **rival},
-            "package_model": {"model": sealed.model_digest, "bundle": sealed.digest},
+            "package_model": {"model": sealed.model_digest, "bundle": sealed.digest, **package_papers.judged(known)},
         }
-        against = champion is not None
-        asked: dict[Gate, tuple[str, ...]] = {
-            "validate_data": ("unique_ids",),
-            "evaluate_model": evaluation_checks(SPEC, champion=against),
-            "package_model": package_checks(champion=against),
-        }
-        papers = bundle.papers_prefix(sealed.digest)
+        asked = _required.of(SPEC, champion=champion is not None)
         for gate, what in judged.items():
-            self.put(f"{papers}/{gate}.dsse.json", self.signed(gate, what, release=record, required=asked[gate]))
-        self.put(f"{papers}/spec.json", SPEC.model_dump_json().encode())
-        self.put(f"{papers}/golden.jsonl", self.golden(version))
+            known[f"{gate}.dsse.json"] = self.signed(gate, what, release=record, required=asked[gate])
+        for name, data in known.items():
+            self.put(papers.key(sealed.digest, name), data)
         return sealed.digest
 
     def signed(self, gate: Gate, judged: dict[str, str], *, release: Release, **changes: Any) -> bytes:
@@ -126,10 +130,7 @@ class Rollout:
 
     def serve(self, version: int, previous: int | None = None) -> None:
         """Make `version` champion, as an earlier release would have left it."""
-        served = Served(
-            version=version, bundle=self.bundles[version], image=image_of(version), release_digest=made.ZERO
-        )
-        self.put(release.served_key(MODEL, version), served.model_dump_json().encode())
+        self.put(release.served_key(MODEL, version), self._served(version).model_dump_json().encode())
         self.services.put(MODEL, version)
         state = RouteState(
             model_name=MODEL, exists=True, champion=version, previous=previous, weights={version: 100}, owner="earlier"
@@ -154,7 +155,10 @@ class Rollout:
     def route(self) -> Manifest | None:
         return self.routes.objects.get(NAME)
 
-    def _release(self, version: int) -> Release:
+    def _served(self, version: int) -> Served:
+        return Served(version=version, bundle=self.bundles[version], image=image_of(version), release_digest=made.ZERO)
+
+    def _release(self, version: int, champion: int | None = None) -> Release:
         return Release(
             release_id=f"uid-{version}",
             model_name=MODEL,
@@ -167,7 +171,7 @@ class Rollout:
             data_digest=made.ZERO,
             images_digest=made.ZERO,
             release_digest=digests.of_json(version),
-            champion=None,
+            champion=None if champion is None else self._served(champion),
         )
 
 

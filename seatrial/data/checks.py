@@ -10,17 +10,6 @@ from seatrial.data.table import REASON, Table
 from seatrial.spec import Data
 from seatrial.verdict import Check
 
-REQUIRED: Final = (
-    "both_classes",
-    "duplicate_rows",
-    "expectations",
-    "quarantine",
-    "row_count",
-    "split_overlap",
-    "unique_ids",
-)
-"""What the verdict of validate_data must hold."""
-
 CLASS_ROWS_MIN: Final = 20
 """Fewest rows of either label on either side of the split; with fewer nothing can be learnt or judged."""
 NAMED: Final = 5

@@ -1,6 +1,6 @@
 """deploy_model: the version runs behind the gateway, at weight 0, and answers right.
 
-    1  the bundle's verdicts are signed, passed, and about this bundle and version
+    1  the bundle's papers are believed: signed verdicts that passed, about this bundle, this version and the rest
     2  the champion is the one that it was judged against: else superseded
     3  the store knows what the version is; its InferenceService is made, and truly ready in time
     4  the route reaches it by header only; golden requests come back right; the champion still has all traffic
@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from seatrial import digests, release, route
+from seatrial import digests, papers, release, route
 from seatrial.errors import Superseded, Unavailable, shortened
 from seatrial.ledger import Book
 from seatrial.ports import Clock, Predictions, Services, Store
@@ -27,7 +27,6 @@ from seatrial.route.state import CANARY_ARM
 from seatrial.triton import requests
 from steps import _runtime
 from steps._contract import Gated
-from steps.deploy_model import papers
 from steps.deploy_model.candidate import Candidate, believe
 from steps.deploy_model.contract import STEP, Inputs, Outputs
 from steps.deploy_model.logic import Readiness, against, fault, readiness
@@ -135,7 +134,7 @@ def _begin(candidate: Candidate, state: RouteState, ports: Ports) -> RouteState 
     version, now = candidate.inputs.version, ports.clock.now()
     judged_against = state.champion
     if not state.foreign and state.champion != version:
-        bundle = papers.served(ports.store, state.model_name, state.champion).bundle if state.champion else None
+        bundle = release.serving(ports.store, state.model_name, state.champion).bundle if state.champion else None
         judged_against = against(candidate.evaluated, state.champion, bundle)
     return route.begin(
         state,
@@ -194,8 +193,7 @@ def _read_back(candidate: Candidate, state: RouteState, ports: Ports) -> dict[st
     """Who answers without the header: the champion, asked what it is known to answer; 404 while there is none."""
     model, body = candidate.spec.model, requests.body(candidate.golden[0])
     if state.champion is not None and state.champion != candidate.inputs.version:
-        bundle = papers.served(ports.store, model, state.champion).bundle
-        body = requests.body(papers.golden(ports.store, bundle)[0])
+        body = papers.golden_request(ports.store, release.serving(ports.store, model, state.champion).bundle)
     expected = [version for version, percent in state.weights.items() if percent > 0]
     return route.read_back(ports.predictions, ports.clock, model, body, expected=expected, within_s=FOLLOW_S)
 

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from pydantic import ValidationError
 
-from seatrial.errors import IntegrityError
+from seatrial import bundle, release
+from seatrial.bundle import Bundle
+from seatrial.errors import IntegrityError, shortened
 from seatrial.names import model_name
 from seatrial.ports import Store
-from seatrial.release import Served
+from seatrial.release import Release, Served
 from seatrial.spec import Spec
 from seatrial.triton.requests import Example
 from seatrial.verdict import Verdict
-from steps.deploy_model import papers
+from steps import _papers
 from steps.deploy_model.contract import Inputs
-from steps.deploy_model.logic import believed
 from steps.deploy_model.service import inference_service
 
 
@@ -28,7 +30,7 @@ class Candidate:
     inputs: Inputs
     spec: Spec
     evaluated: Verdict
-    golden: list[Example]
+    golden: tuple[Example, ...]
     served: Served
     service: dict[str, Any]
 
@@ -52,44 +54,45 @@ def believe(
         IntegrityError: A verdict or another paper is missing, altered or foreign.
         InvalidInput: The image is not named by digest.
     """
-    model_name(inputs.model_name)
-    spec = papers.spec_of(store, inputs.bundle_digest)
-    if spec.model != inputs.model_name:
-        raise IntegrityError(f"bundle {inputs.bundle_digest} is one of {spec.model}, not of {inputs.model_name}")
-    envelopes = papers.envelopes(store, inputs.bundle_digest)
-    found = believed(envelopes, trusted, bundle=inputs.bundle_digest, spec=spec, version=inputs.version)
-    packaged = found["package_model"]
-    if packaged.judged["model"] != papers.model_digest(store, inputs.bundle_digest):
-        raise IntegrityError(f"the model in bundle {inputs.bundle_digest} is not the one that was judged")
+    digest, version = inputs.bundle_digest, inputs.version
+    known = _papers.believed(
+        store, trusted, bundle=digest, model_name=model_name(inputs.model_name), version=inputs.version
+    )
+    _is_in_the_store(store, digest, known.verdicts["package_model"].judged["model"])
+    _is_its_own(inputs, known.release, store)
     return Candidate(
         inputs=inputs,
-        spec=spec,
-        evaluated=found["evaluate_model"],
-        golden=papers.golden(store, inputs.bundle_digest),
-        served=_served(inputs, packaged.release_id, store),
+        spec=known.spec,
+        evaluated=known.verdicts["evaluate_model"],
+        golden=known.golden,
+        served=Served(version=version, bundle=digest, image=inputs.image, release_digest=known.release.release_digest),
         service=inference_service(
-            spec,
-            version=inputs.version,
+            known.spec,
+            version=version,
             image=inputs.image,
-            bundle=inputs.bundle_digest,
+            bundle=digest,
             namespace=namespace,
-            replicas=max(spec.serving.replicas, replicas_min),
+            replicas=max(known.spec.serving.replicas, replicas_min),
         ),
     )
 
 
-def _served(inputs: Inputs, judged_release: str, store: Store) -> Served:
-    """What the store will say of this version, from the release whose verdicts these are.
+def _is_in_the_store(store: Store, digest: str, model: str) -> None:
+    """The bundle is there, by its manifest, with the model that was judged."""
+    raw = store.read(f"{bundle.prefix(digest)}/{bundle.MANIFEST}")
+    try:
+        found = Bundle.model_validate_json(raw or b"")
+    except ValidationError as error:
+        raise IntegrityError(f"the store holds no readable bundle {digest}: {shortened(error)}") from error
+    if found.digest != digest:
+        raise IntegrityError(f"the store holds {found.digest} in the place of bundle {digest}")
+    if found.model_digest != model:
+        raise IntegrityError(f"the model in bundle {digest} is not the one that was judged")
 
-    A roll-out that is submitted alone has no release of its own; it deploys an earlier one's bundle.
-    """
-    own = papers.release_of(store, inputs.model_name, inputs.release_id)
-    made = own if own is not None else papers.release_of(store, inputs.model_name, judged_release)
-    if made is None or made.release_id != judged_release or made.version != inputs.version:
+
+def _is_its_own(inputs: Inputs, judged: Release, store: Store) -> None:
+    """A release deploys what its own gates judged; a roll-out that is submitted alone is none, and has no record."""
+    if inputs.release_id != judged.release_id and store.read(release.key(inputs.model_name, inputs.release_id)):
         raise IntegrityError(
-            f"the verdicts are of release {judged_release}, v{inputs.version}; the store knows "
-            f"{f'release {made.release_id}, v{made.version}' if made else 'no such release'}"
+            f"the verdicts are of release {judged.release_id}; release {inputs.release_id} has to bring its own"
         )
-    return Served(
-        version=inputs.version, bundle=inputs.bundle_digest, image=inputs.image, release_digest=made.release_digest
-    )

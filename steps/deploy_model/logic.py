@@ -1,4 +1,4 @@
-"""When a bundle may be deployed, when its service is truly ready, and when its answers are right."""
+"""When a champion is the one judged against, when a service is truly ready, and when its answers are right."""
 
 from __future__ import annotations
 
@@ -7,49 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-from seatrial import verdict
-from seatrial.errors import IntegrityError, Superseded
-from seatrial.evaluation.required import required as evaluation_checks
+from seatrial.errors import Superseded
 from seatrial.ports import Answer, Manifest
-from seatrial.spec import Spec
 from seatrial.triton.requests import Example
-from seatrial.triton.required import required as package_checks
-from seatrial.verdict import Gate, Verdict
+from seatrial.verdict import Verdict
 
 CHAMPION: Final = "champion"
 """What evaluate_model calls the bundle that it judged against."""
-
-
-def believed(
-    envelopes: Mapping[Gate, bytes | None],
-    trusted: Iterable[Ed25519PublicKey],
-    *,
-    bundle: str,
-    spec: Spec,
-    version: int,
-) -> dict[Gate, Verdict]:
-    """The verdicts that let this bundle be deployed as this version.
-
-    Beyond what every bundle needs, they are all about this version, and hold every check that the spec asks for.
-
-    Raises:
-        IntegrityError: One is missing, altered, foreign, no pass, about something else, or was asked for too little.
-    """
-    found = verdict.require_all(envelopes, trusted, bundle=bundle, model_name=spec.model, policy=spec.policy_digest)
-    against_champion = CHAMPION in found["evaluate_model"].judged
-    asked: dict[Gate, tuple[str, ...]] = {
-        "evaluate_model": evaluation_checks(spec, champion=against_champion),
-        "package_model": package_checks(champion=against_champion),
-    }
-    for gate, one in found.items():
-        if one.version != version:
-            raise IntegrityError(f"{gate} judged v{one.version}; v{version} is to be deployed")
-        missing = sorted(set(asked.get(gate, ())) - {check.name for check in one.checks})
-        if missing:
-            raise IntegrityError(f"{gate} passed without the checks {missing}, which the spec asks for")
-    return found
 
 
 def against(evaluated: Verdict, champion: int | None, champion_bundle: str | None) -> int | None:

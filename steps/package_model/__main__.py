@@ -62,20 +62,21 @@ def run(inputs: Inputs, scratch: Path, ports: Ports) -> Outputs:
     examples = _examples(inputs, spec, ports.runtime)
     tried = trial.run(spec, release, repository, examples["golden"], boot=ports.boot, log=scratch / "triton.log")
     schema = build.schema_check(root, inputs.champion, release)
+    known = papers.of(inputs, spec, release, sealed, examples)
     concluded = verdict.conclude(
         "package_model",
         release,
         spec,
         required=required(champion=release.champion is not None),
         checks=(believed, build.config_check(root, spec), *tried, *(() if schema is None else (schema,))),
-        judged={"bundle": sealed.digest, "model": sealed.model_digest},
+        judged={"bundle": sealed.digest, "model": sealed.model_digest, **papers.judged(known)},
     )
     envelope = verdict.sign(concluded, ports.signing_key)
     text = context.dockerfile(ports.registry.serving_base, sealed, release)
     tag = context.pack(text, repository, scratch / "context.tar.gz")
     _runtime.event("judged", decision=concluded.decision, reasons=concluded.reasons, bundle=sealed.digest)
     if concluded.decision == "pass":
-        written = papers.keep(ports.store, root, papers.of(inputs, spec, release, sealed, examples), envelope)
+        written = papers.keep(ports.store, root, known, envelope)
         _runtime.event("kept", bundle=sealed.digest, bytes=written)
     (scratch / "verdict.dsse.json").write_bytes(envelope)
     return _outputs(scratch, concluded, sealed, ports.registry, tag)

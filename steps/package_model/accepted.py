@@ -9,10 +9,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from seatrial import digests, verdict
 from seatrial.errors import IntegrityError
-from seatrial.evaluation.required import required as evaluation_required
 from seatrial.release import Release
 from seatrial.spec import Spec
 from seatrial.verdict import Check, Gate, Verdict
+from steps import _required
 from steps.package_model.contract import Inputs
 
 
@@ -30,9 +30,7 @@ def check(inputs: Inputs, release: Release, spec: Spec, trusted: Iterable[Ed2551
     evaluation = _believed(inputs.evaluation_verdict, "evaluate_model", keys)
     _fits(data, release, spec, {"data": release.data_digest, "holdout_rows": holdout})
     _fits(evaluation, release, spec, {**model, **champion, "holdout_rows": holdout})
-    missing = set(evaluation_required(spec, champion=release.champion is not None)) - set(evaluation.required)
-    if missing:
-        raise IntegrityError(f"evaluate_model's verdict was made without checks that the spec asks for: {missing}")
+    _required.check((data, evaluation), spec, champion=release.champion is not None)
     return Check(
         name="verdicts",
         decision="pass",

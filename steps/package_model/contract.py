@@ -42,4 +42,4 @@ class Outputs(Contract):
     repository: str = Field(default="", description="where the builder pushes, like registry/seatrial/cart-abandonment")
     tag: str = Field(default="", description="hash of all that goes into the image; a rerun pushes the same")
     context: Path = Field(description="tar.gz: Dockerfile (one base, COPY, LABEL) and the Triton model repository")
-    verdict: Path = Field(description="DSSE envelope: the signed verdict; judged: bundle, model")
+    verdict: Path = Field(description="DSSE envelope: the signed verdict; judged: bundle, model, every paper")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from seatrial import bundle
+from seatrial import digests, papers
 from seatrial.adapters import trees
 from seatrial.bundle import Bundle
 from seatrial.digests import canonical
@@ -38,17 +38,21 @@ def of(
     }
 
 
-def keep(store: Store, root: Path, papers: Mapping[str, bytes], envelope: bytes) -> int:
+def judged(known: Mapping[str, bytes]) -> dict[str, str]:
+    """Paper → digest: what this gate's verdict covers, so that nobody can exchange a paper beside it."""
+    return {name: digests.of_bytes(data) for name, data in known.items()}
+
+
+def keep(store: Store, root: Path, known: Mapping[str, bytes], envelope: bytes) -> int:
     """Write the bundle under `root`, its papers and this gate's verdict, in that order; the bytes of it.
 
     A bundle is written once. Its papers are of the latest release that passed with it: a model that is released again
     gets verdicts of its own, which name their release.
     """
     sealed = trees.put_bundle(store, root)
-    folder = bundle.papers_prefix(sealed.digest)
-    for name, data in {**papers, "package_model.dsse.json": envelope}.items():
-        store.write(f"{folder}/{name}", data)
-    return sum(len(data) for data in papers.values()) + len(envelope)
+    for name, data in {**known, "package_model.dsse.json": envelope}.items():
+        store.write(papers.key(sealed.digest, name), data)
+    return sum(len(data) for data in known.values()) + len(envelope)
 
 
 def sbom(sealed: Bundle) -> dict[str, Any]:

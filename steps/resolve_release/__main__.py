@@ -7,11 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from seatrial import digests, release, spec
 from seatrial.adapters import trees
-from seatrial.errors import Frozen, IntegrityError, InvalidInput, shortened
+from seatrial.errors import Frozen, InvalidInput, shortened
 from seatrial.names import model_name
 from seatrial.ports import Sources, Store
 from seatrial.release import Release, Served
@@ -110,13 +108,7 @@ def _champion(model: str, ports: Ports) -> Served | None:
         )
     if state.champion is None:
         return None
-    key = release.served_key(model, state.champion)
-    try:
-        return Served.model_validate_json(ports.store.read(key) or b"")
-    except ValidationError as error:
-        raise IntegrityError(
-            f"v{state.champion} serves {model}, and {key} must say what it is: {shortened(error)}"
-        ) from error
+    return release.serving(ports.store, model, state.champion)
 
 
 def _fetch_champion(store: Store, champion: Served | None, into: Path) -> None:

@@ -1,12 +1,12 @@
 """run_canary: the candidate gets traffic step by step; it is promoted on evidence, or taken back.
 
-    papers    the three earlier verdicts, or nothing happens
+    papers    the earlier gates' verdicts and what they judged, believed before each attempt, or nothing happens
     golden    every golden request by header, at weight 0
     ramp      the plan's steps, then all traffic for a last watch while the champion still runs
     ending    promote or go back, read back who answers, sign
 
-Whatever goes wrong, the candidate is taken out first. An attempt after a crash starts again from weight 0, or ends what
-the one before had decided: a promotion only on the record that it kept.
+Whatever goes wrong, a candidate with traffic is taken out first. An attempt after a crash starts again from weight 0,
+or ends what the one before had decided: a promotion only on the record that it kept.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from seatrial.route import RouteState
 from seatrial.spec import Decision
 from seatrial.verdict import Check
 from steps import _runtime
+from steps._papers import Papers
 from steps.run_canary import ending, golden, papers
 from steps.run_canary.contract import STEP, Inputs, Outputs
 from steps.run_canary.ending import Trial
-from steps.run_canary.papers import Papers
 from steps.run_canary.ports import Ports
 from steps.run_canary.ramp import Ramp
 
@@ -40,9 +40,9 @@ def run(inputs: Inputs, scratch: Path, ports: Ports) -> Outputs:
         Frozen: Somebody changed the route by hand.
         Unavailable: The route cannot be changed, or nobody can be seen to answer.
     """
-    of = papers.read(inputs, ports)
     state = ports.router.read(inputs.model_name)
     stands = standing(state, inputs)
+    of = _believed(inputs, ports, state)
     _runtime.event("canary", stands=stands, champion=state.champion, candidate=state.candidate, weights=state.weights)
     if stands == "on_trial":
         return _tried(inputs, of, ports, scratch, state.champion)
@@ -62,6 +62,19 @@ def standing(state: RouteState, inputs: Inputs) -> Standing:
     if not state.exists or (state.candidate is None and state.owner == inputs.release_id):
         return "gone"
     return "superseded"
+
+
+def _believed(inputs: Inputs, ports: Ports, state: RouteState) -> Papers:
+    """The papers; what an attempt before gave traffic, and cannot be believed now, has none while somebody finds out.
+
+    At weight 0 nothing is taken out: a store that is away for a moment costs an attempt, not the release.
+    """
+    try:
+        return papers.read(inputs, ports)
+    except StepError as error:
+        if standing(state, inputs) == "on_trial" and state.weights.get(inputs.version, 0) > 0:
+            _out_of_the_way(inputs, ports, error)
+        raise
 
 
 def _tried(inputs: Inputs, of: Papers, ports: Ports, scratch: Path, champion: int | None) -> Outputs:

@@ -16,9 +16,9 @@ from seatrial.route import go_back, promote, read_back
 from seatrial.triton import requests
 from seatrial.verdict import Check
 from steps import _runtime
+from steps._papers import Papers
 from steps.run_canary import papers
 from steps.run_canary.contract import Inputs, Outputs
-from steps.run_canary.papers import Papers
 from steps.run_canary.ports import Ports
 
 Outcome = Literal["promoted", "rolled_back", "superseded"]
@@ -66,7 +66,7 @@ def answering(inputs: Inputs, of: Papers, ports: Ports, *, expected: Collection[
     Raises:
         Unavailable: They do not.
     """
-    body = requests.body(of.golden[0]) if of.golden else b"{}"
+    body = requests.body(of.golden[0])
     seen = read_back(ports.predictions, ports.clock, inputs.model_name, body, expected=expected)
     who = " and ".join(f"v{version}" for version in sorted(expected)) or "nobody"
     _runtime.event("read_back", serves=who, answers=seen)

@@ -24,9 +24,9 @@ from seatrial.route import RouteState, shift
 from seatrial.route.state import CANARY_ARM
 from seatrial.triton.requests import Example
 from steps import _runtime
+from steps._papers import Papers
 from steps.run_canary import golden
 from steps.run_canary.contract import Inputs
-from steps.run_canary.papers import Papers
 from steps.run_canary.ports import Ports
 
 FOLLOW_S: Final = 2.0

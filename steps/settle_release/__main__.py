@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from seatrial import bundle, digests, release, route
+from seatrial import digests, papers, release, route
 from seatrial.errors import Frozen, InvalidInput, StepError
 from seatrial.ledger import Book, Fact
 from seatrial.names import model_name
 from seatrial.ports import Clock, Predictions, Services, Store, Workflows
-from seatrial.release import EXIT_CODES, Outcome, Release, Served
+from seatrial.release import EXIT_CODES, Outcome, Release
 from seatrial.route import Router, RouteState
 from steps import _runtime
 from steps.settle_release import history, logic, reasons
@@ -173,30 +173,13 @@ def _tidy(state: RouteState, trial: Trial, version: int | None, ports: Ports, su
 def _read_back(state: RouteState, ports: Ports) -> dict[str, int]:
     """Who answers without the header: 404 where nobody serves."""
     expected = [version for version, percent in state.weights.items() if percent > 0]
-    request = ANY_REQUEST if state.champion is None else _golden(state, state.champion, ports.store)
+    request = ANY_REQUEST
+    if state.champion is not None:
+        serving = release.serving(ports.store, state.model_name, state.champion)
+        request = papers.golden_request(ports.store, serving.bundle)
     return route.read_back(
         ports.predictions, ports.clock, state.model_name, request, expected=expected, within_s=READ_BACK_S
     )
-
-
-def _golden(state: RouteState, champion: int, store: Store) -> bytes:
-    """A request that the champion is known to answer."""
-    served = _served(store, state.model_name, champion)
-    raw = store.read(f"{bundle.papers_prefix(served.bundle)}/golden.jsonl") if served else None
-    try:
-        return digests.canonical(json.loads((raw or b"").splitlines()[0])["request"])
-    except (IndexError, ValueError, KeyError) as error:
-        raise InvalidInput(
-            f"the papers of v{champion} hold no golden request: who answers cannot be read back"
-        ) from error
-
-
-def _served(store: Store, model: str, version: int) -> Served | None:
-    raw = store.read(release.served_key(model, version))
-    try:
-        return None if raw is None else Served.model_validate_json(raw)
-    except ValidationError:
-        return None
 
 
 def _reasons(inputs: Inputs, outcome: Outcome, steps: Mapping[str, Node], store: Store) -> list[str]:
@@ -206,7 +189,7 @@ def _reasons(inputs: Inputs, outcome: Outcome, steps: Mapping[str, Node], store:
     node = logic.deciding(steps)
     if node is None:
         return [f"the workflow ended {inputs.workflow_status}"]
-    return logic.why(node, reasons.of_verdict(node, store))
+    return logic.why(node, reasons.of_verdict(node, store, inputs.release_id))
 
 
 def _who(state: RouteState, outcome: Outcome, version: int | None, store: Store, summary: Summary) -> dict[str, Any]:
@@ -214,7 +197,7 @@ def _who(state: RouteState, outcome: Outcome, version: int | None, store: Store,
     shown = state.champion if outcome == "unchanged" else version
     served = None
     try:
-        served = _served(store, state.model_name, shown) if shown is not None else None
+        served = release.served(store, state.model_name, shown) if shown is not None else None
     except StepError as error:
         summary.note(f"what v{shown} is made of could not be read: {error}")
     return {

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Final
 
-from seatrial import bundle, digests
+from seatrial import digests, papers
 from seatrial.errors import StepError
 from seatrial.ports import Store
 from seatrial.verdict import Verdict
@@ -16,18 +16,20 @@ VERDICT: Final = "verdict"
 """The gates' output file."""
 
 
-def of_verdict(node: Node, store: Store) -> list[str]:
+def of_verdict(node: Node, store: Store, release_id: str) -> list[str]:
     """The reasons in the verdict of a gate, each beginning with the name of its check; none when it cannot be read.
 
-    It lies where the artifacts are kept, if that is in the store, or among the papers of its bundle.
+    It lies where the artifacts are kept, if that is in the store, or among the papers of its bundle. There a release
+    before may have left one: what is not about this release says nothing.
     """
     digest = node.inputs.get("bundle-digest", "")
-    paper = f"{bundle.papers_prefix(digest)}/{node.template.replace('-', '_')}.dsse.json" if digest else ""
+    paper = papers.key(digest, f"{node.template.replace('-', '_')}.dsse.json") if digest else ""
     for key in (node.artifacts.get(VERDICT), paper):
         try:
             raw = store.read(key) if key else None
-            if raw is not None:
-                return list(_verdict(raw).reasons)
+            found = _verdict(raw) if raw is not None else None
+            if found is not None and found.release_id == release_id:
+                return list(found.reasons)
         except (StepError, ValueError, KeyError, TypeError):
             continue
     return []

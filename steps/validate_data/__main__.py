@@ -11,6 +11,7 @@ from seatrial import digests, release, report, verdict
 from seatrial.adapters import expectations, tables
 from seatrial.data import checks, pictures, table
 from seatrial.data.profile import profile as profile_of
+from seatrial.data.required import REQUIRED
 from seatrial.data.split import split
 from steps import _runtime
 from steps._source import spec_of
@@ -40,7 +41,7 @@ def run(inputs: Inputs, scratch: Path, signing_key: Ed25519PrivateKey) -> Output
         "validate_data",
         about,
         spec,
-        required=checks.REQUIRED,
+        required=REQUIRED,
         checks=(
             checks.row_count(judged, data),
             checks.quarantine(judged, data),

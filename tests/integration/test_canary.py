@@ -17,7 +17,7 @@ import pytest
 from fakes_rollout import HOLDOUT, MODEL, SPEC
 from test_roll_out import ROOT, Real
 
-from seatrial import bundle, verdict
+from seatrial import verdict
 from seatrial.adapters import gateway
 from seatrial.adapters.replay import HttpReplay
 from seatrial.app import sandbox
@@ -61,13 +61,6 @@ class World(Real):
         logit = logit + 0.4 * columns["member"] - 1.0 - self.answers_as.get(version, version) / 10
         answers = (1 / (1 + np.exp(-logit))).astype(np.float32)
         return requests.lines(requests.examples(SPEC, columns, answers, range(ROWS), [f"r{i}" for i in range(ROWS)]))
-
-    def package(self, version: int, *, champion: int | None) -> str:
-        digest = super().package(version, champion=champion)
-        papers = bundle.papers_prefix(digest)
-        self.put(f"{papers}/replay.jsonl", self.replay(version))
-        self.put(f"{papers}/release.json", self._release(version).model_dump_json().encode())
-        return digest
 
     def canary(self, version: int) -> tuple[Outputs, Verdict]:
         self.runs += 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import fakes_release as made
 import pytest
@@ -12,10 +14,11 @@ from fakes_serving import Killed
 
 from seatrial.canary import record
 from seatrial.canary.record import Ending, Look, Opening
-from seatrial.errors import Frozen, IntegrityError, Unavailable
+from seatrial.errors import Frozen, IntegrityError, StepError, Unavailable
 from seatrial.ports import Answer
 from seatrial.route import promote
-from seatrial.verdict import Check, Verdict
+from seatrial.verdict import Check, Gate, Verdict, verify
+from steps import _required
 from steps.run_canary.contract import Outputs
 
 
@@ -292,25 +295,97 @@ def test_a_missing_verdict_is_an_integrity_error_and_nothing_happens(world: Worl
     assert world.state() == before
 
 
-def test_a_foreign_or_failed_verdict_or_another_plan_is_an_integrity_error(world: World) -> None:
-    judged = {"bundle": world.bundle, "model": made.ZERO}
-    name = world.paper("package_model.dsse.json")
-    good = world.store.objects[name]
-    for bad in (
-        made.signed(world.case, "package_model", judged, key=made.FOREIGN_KEY),
-        made.signed(world.case, "package_model", judged, decision="fail"),
-        made.signed(world.case, "package_model", {**judged, "bundle": made.ZERO}),
-        made.signed(world.case, "validate_data", judged),
-    ):
-        world.store.objects[name] = bad
-        with pytest.raises(IntegrityError):
-            world.run("s" + str(hash(bad)))
-    world.store.objects[name] = good
-    spec = json.loads(world.store.objects[world.paper("spec.json")])
-    spec["canary"]["harmless_rate"] = 0.4
-    world.store.objects[world.paper("spec.json")] = json.dumps(spec).encode()
-    with pytest.raises(IntegrityError, match="policy"):
-        world.run("last")
+def verdict_of(gate: Gate, judged: dict[str, str] | None = None, **changes: Any) -> Callable[[World], None]:
+    """Exchange a verdict for another one, which differs from it only in what is given."""
+
+    def do(world: World) -> None:
+        place = world.paper(f"{gate}.dsse.json")
+        good = verify(world.store.objects[place], [made.KEY.public_key()])
+        given = {"required": good.required, **changes}
+        world.store.objects[place] = made.signed(world.case, gate, {**good.judged, **(judged or {})}, **given)
+
+    return do
+
+
+def without(gate: Gate) -> Callable[[World], None]:
+    """A verdict that was not asked for the first check that the spec lists."""
+
+    def do(world: World) -> None:
+        verdict_of(gate, required=_required.of(world.case.spec, champion=True)[gate][1:])(world)
+
+    return do
+
+
+def alter(name: str, old: bytes, new: bytes) -> Callable[[World], None]:
+    def do(world: World) -> None:
+        place = world.paper(name)
+        assert old in world.store.objects[place]
+        world.store.objects[place] = world.store.objects[place].replace(old, new)
+
+    return do
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (verdict_of("package_model", key=made.FOREIGN_KEY), "no valid signature"),
+        (verdict_of("package_model", decision="fail"), "package_model must have passed"),
+        (verdict_of("package_model", {"bundle": made.ZERO}), "judged bundle"),
+        (without("validate_data"), "without the checks .*both_classes"),
+        (without("evaluate_model"), "without the checks .*answers_match"),
+        (without("package_model"), "without the checks .*boots"),
+        (alter("spec.json", b'"harmless_rate":0.01', b'"harmless_rate":0.04'), "spec.json .*was altered"),
+        (alter("release.json", b'"version":2', b'"version":3'), "release.json .*was altered"),
+        (alter("golden.jsonl", b"[0.025]", b"[0.026]"), "golden.jsonl .*was altered"),
+        (alter("replay.jsonl", b"[0.025]", b"[0.026]"), "replay.jsonl .*was altered"),
+    ],
+)
+def test_what_is_altered_foreign_or_asked_for_less_is_given_no_traffic(
+    world: World, spoil: Callable[[World], None], words: str
+) -> None:
+    spoil(world)
+    before = world.state()
+    with pytest.raises(IntegrityError, match=words):
+        world.run()
+    assert world.state() == before
+
+
+@pytest.mark.parametrize("lost", ["the papers", "the store"])
+def test_what_had_traffic_when_its_attempt_died_is_taken_out_if_it_cannot_be_believed_again(
+    tmp_path: Path, lost: str
+) -> None:
+    world = World(tmp_path)
+    world.clock.script.append((8.0, lambda: setattr(world.deadly, "survive", 0)))
+    with pytest.raises(Killed):
+        world.run("first")
+    world.replay.running = False
+    assert world.state().weights[2] > 0
+    if lost == "the papers":
+        alter("golden.jsonl", b"[0.025]", b"[0.026]")(world)
+    world.store.away = lost == "the store"
+    with pytest.raises(StepError):
+        world.run("second")
+    assert (world.state().champion, world.state().candidate, world.state().weights) == (1, None, {1: 100})
+
+
+def test_a_store_that_is_away_before_there_was_traffic_costs_an_attempt_and_no_more(world: World) -> None:
+    world.store.away = True
+    with pytest.raises(Unavailable):
+        world.run("first")
+    world.store.away = False
+    assert world.run("second").outcome == "promoted"
+
+
+def test_a_record_and_a_verdict_of_an_earlier_release_promote_nothing(tmp_path: Path) -> None:
+    """A release with the same bundle finds the papers of the one before beside its own."""
+    earlier, world = World(tmp_path / "earlier"), World(tmp_path / "now")
+    earlier.run()
+    for name in ("run_canary.record.jsonl", "run_canary.dsse.json"):
+        kept = earlier.store.objects[earlier.paper(name)]
+        world.store.objects[world.paper(name)] = kept.replace(RELEASE.encode(), b"uid-1")
+    world._change(lambda state: promote(state, version=2, owner=RELEASE))
+    with pytest.raises(IntegrityError, match="no record of release uid-2"):
+        world.run()
 
 
 def test_a_version_deployed_from_another_bundle_is_an_integrity_error(world: World) -> None:

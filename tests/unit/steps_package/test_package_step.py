@@ -16,6 +16,7 @@ from fakes_store import BrokenStore, MemoryStore
 
 from seatrial import bundle, digests, verdict
 from seatrial.adapters import trees
+from seatrial.data.required import REQUIRED
 from seatrial.errors import IntegrityError
 from seatrial.evaluation.required import required
 from seatrial.release import Release
@@ -60,7 +61,12 @@ def test_a_good_model_is_kept_with_all_that_is_known_of_it(tmp_path: Path) -> No
         "validate_data.html",
     }
     assert store.objects[f"{folder}/package_model.dsse.json"] == outputs.verdict.read_bytes()
-    assert found.judged == {"bundle": outputs.bundle_digest, "model": kept.model_digest}
+    papers = {
+        key.removeprefix(f"{folder}/"): digests.of_bytes(store.objects[key])
+        for key in store.keys(folder)
+        if not key.endswith("/package_model.dsse.json")
+    }
+    assert found.judged == {"bundle": outputs.bundle_digest, "model": kept.model_digest, **papers}
 
 
 def test_the_manifest_and_then_the_verdicts_are_written_last(tmp_path: Path) -> None:
@@ -213,21 +219,24 @@ def other_release(case: made.Case, **changed: Any) -> Release:
     return case.release.model_copy(update=changed)
 
 
-FORGERIES: dict[str, Callable[[made.Case], bytes]] = {
-    "unsigned": lambda c: strip_signature(made.signed(c, "validate_data", packing.data_judged(c))),
-    "foreign": lambda c: made.signed(c, "validate_data", packing.data_judged(c), key=made.FOREIGN_KEY),
-    "another gate": lambda c: made.signed(c, "package_model", packing.data_judged(c)),
-    "refused": lambda c: made.signed(c, "validate_data", packing.data_judged(c), decision="fail"),
-    "undecided": lambda c: made.signed(c, "validate_data", packing.data_judged(c), decision="inconclusive"),
-    "another release": lambda c: made.signed(
-        c, "validate_data", packing.data_judged(c), release=other_release(c, release_id="uid-1")
-    ),
-    "another version": lambda c: made.signed(
-        c, "validate_data", packing.data_judged(c), release=other_release(c, version=9)
-    ),
-    "other rows": lambda c: made.signed(c, "validate_data", {**packing.data_judged(c), "holdout_rows": made.ZERO}),
-    "other data": lambda c: made.signed(c, "validate_data", {**packing.data_judged(c), "data": made.ZERO}),
-    "no JSON": lambda _: b"pass",
+def data_verdict(case: made.Case, judged: dict[str, str] | None = None, **changes: Any) -> bytes:
+    """The data's verdict as it should be, but for `changes`."""
+    good: dict[str, Any] = {"gate": "validate_data", "required": REQUIRED, **changes}
+    return made.signed(case, good.pop("gate"), {**packing.data_judged(case), **(judged or {})}, **good)
+
+
+FORGERIES: dict[str, tuple[Callable[[made.Case], bytes], str]] = {
+    "unsigned": (lambda c: strip_signature(data_verdict(c)), "no valid signature"),
+    "foreign": (lambda c: data_verdict(c, key=made.FOREIGN_KEY), "no valid signature"),
+    "another gate": (lambda c: data_verdict(c, gate="package_model"), "a verdict of validate_data is needed"),
+    "refused": (lambda c: data_verdict(c, decision="fail"), "must have passed"),
+    "undecided": (lambda c: data_verdict(c, decision="inconclusive"), "must have passed"),
+    "another release": (lambda c: data_verdict(c, release=other_release(c, release_id="uid-1")), "must be of release"),
+    "another version": (lambda c: data_verdict(c, release=other_release(c, version=9)), "must be of release"),
+    "other rows": (lambda c: data_verdict(c, {"holdout_rows": made.ZERO}), "judged holdout_rows"),
+    "other data": (lambda c: data_verdict(c, {"data": made.ZERO}), "judged data"),
+    "fewer checks": (lambda c: data_verdict(c, required=REQUIRED[1:]), f"without the checks .*{REQUIRED[0]}"),
+    "no JSON": (lambda _: b"pass", "must be a DSSE envelope"),
 }
 
 
@@ -239,8 +248,9 @@ def strip_signature(envelope: bytes) -> bytes:
 def test_a_data_verdict_that_does_not_fit_stops_packaging(tmp_path: Path, forgery: str) -> None:
     store, case = MemoryStore(), made.case(tmp_path / "c")
     inputs = packing.write_inputs(case)
-    inputs.data_verdict.write_bytes(FORGERIES[forgery](case))
-    with pytest.raises(IntegrityError):
+    forge, words = FORGERIES[forgery]
+    inputs.data_verdict.write_bytes(forge(case))
+    with pytest.raises(IntegrityError, match=words):
         packaged(inputs, packing.ports(store), tmp_path / "out")
     assert store.objects == {}
 
@@ -263,7 +273,7 @@ def test_an_evaluation_with_fewer_checks_than_the_spec_asks_for_stops_packaging(
     inputs.evaluation_verdict.write_bytes(
         made.signed(case, "evaluate_model", packing.evaluation_judged(case), required=fewer)
     )
-    with pytest.raises(IntegrityError, match="without checks"):
+    with pytest.raises(IntegrityError, match="without the checks"):
         packaged(inputs, packing.ports(MemoryStore()), tmp_path / "out")
 
 

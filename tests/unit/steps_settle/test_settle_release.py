@@ -10,7 +10,7 @@ import pytest
 from fakes_rollout import HOLDOUT, MODEL, NAME, Rollout, image_of, killed
 from fakes_serving import MemoryWorkflows
 
-from seatrial import bundle, ledger, release, route
+from seatrial import ledger, papers, release, route
 from seatrial.errors import Unavailable
 from seatrial.ledger import Book
 from seatrial.release import EXIT_CODES
@@ -213,7 +213,7 @@ def test_a_removed_route_whose_removal_was_not_recorded_is_recorded(tmp_path: Pa
 def test_a_refused_release_names_the_check(world: World) -> None:
     checks = ("unique_ids",)
     envelope = world.signed(
-        "validate_data", {"data": HOLDOUT}, release=world._release(2), required=checks, decision="fail"
+        "validate_data", {"data": HOLDOUT}, release=world._release(5), required=checks, decision="fail"
     )
     world.store.objects["argo/verdict"] = envelope
     run_of = workflow(2, validate_data={"decision": "fail"})
@@ -230,14 +230,19 @@ def test_a_verdict_that_cannot_be_read_leaves_the_decision(world: World) -> None
     assert summary(world.settle(5))["reasons"] == ["evaluate-model: inconclusive"]
 
 
-def test_the_canarys_reasons_are_read_from_the_papers(world: World) -> None:
-    envelope = world.signed("run_canary", {"bundle": HOLDOUT}, release=world._release(2), decision="fail")
-    world.store.objects[f"{bundle.papers_prefix(world.bundles[2])}/run_canary.dsse.json"] = envelope
+@pytest.mark.parametrize(
+    ("of", "reason"),
+    [(2, "run-canary: unique_ids: as the test wants it"), (1, "run-canary: rolled_back")],
+    ids=["its own", "an earlier release's, beside newer papers"],
+)
+def test_the_canarys_reasons_are_read_from_its_own_verdict_among_the_papers(world: World, of: int, reason: str) -> None:
+    envelope = world.signed("run_canary", {"bundle": HOLDOUT}, release=world._release(of), decision="fail")
+    world.store.objects[papers.key(world.bundles[2], "run_canary.dsse.json")] = envelope
     run_of = workflow(2, deploy_model=DEPLOYED, run_canary={"decision": "fail", "outcome": "rolled_back"})
     told = [{"name": "bundle-digest", "value": world.bundles[2]}]
     run_of["status"]["nodes"]["run-canary"]["inputs"] = {"parameters": told}
     world.runs_of = {"run": run_of}
-    assert summary(world.settle())["reasons"] == ["run-canary: unique_ids: as the test wants it"]
+    assert summary(world.settle())["reasons"] == [reason]
 
 
 def test_nothing_to_release_is_unchanged_and_names_what_serves(world: World) -> None:
