@@ -76,11 +76,14 @@ def replay_answers(tally: Tally, confirmed: str | None) -> Check:
 
     Args:
         tally: Of the whole replay.
-        confirmed: The id of a request that it answered wrong twice; None: there is none.
+        confirmed: The id of a request that it was asked again and again, and never answered right; None: there is none.
     """
     facts: dict[str, Fact] = {"right": tally.right, "wrong": tally.wrong, "failed": tally.failed, "lost": tally.lost}
     if confirmed is not None:
-        reason = f"the candidate answered request {confirmed} wrong twice; {tally.wrong} wrong answers in all"
+        reason = (
+            f"request {confirmed} got no right answer from the candidate, asked twice more; of the replayed requests "
+            f"it answered {tally.wrong} wrong, {tally.failed} were refused, {tally.lost} lost"
+        )
         return Check(name="replay_answers", decision="fail", reason=reason, evidence=facts)
     reason = f"{tally.right} of {tally.right + tally.wrong} answers of the candidate were right, none wrong twice"
     return Check(name="replay_answers", decision="pass", reason=reason, evidence=facts)

@@ -340,4 +340,11 @@ def test_a_line_that_is_none_is_an_integrity_error() -> None:
 def test_wrong_answers_fail_only_when_confirmed() -> None:
     tally = Tally(answered={2: 100}, right=99, wrong=1, suspects=("r1",))
     assert replay_answers(tally, None).decision == "pass"
-    assert replay_answers(tally, "r1").decision == "fail"
+    failed = replay_answers(tally, "r1")
+    assert failed.decision == "fail"
+    assert "request r1 got no right answer" in failed.reason
+
+
+def test_a_candidate_that_refuses_is_not_said_to_answer_wrong() -> None:
+    gone = replay_answers(Tally(answered={1: 90}, failed=7, lost=3), "r1")
+    assert gone.reason.endswith("it answered 0 wrong, 7 were refused, 3 lost")
