@@ -118,7 +118,9 @@ def _saved(text: str) -> Path:
 
 
 def _complain(message: str, code: int) -> int:
-    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+    line = f"error: {' '.join(message.split())}"
+    in_red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    sys.stderr.write(f"\x1b[31m{line}\x1b[0m\n" if in_red else f"{line}\n")
     return code
 
 

@@ -183,6 +183,8 @@ def _faults(ports: Ports, drill: Drilled) -> Iterator[str]:
         yield f"{champion} must answer everything in the end; it answered the last {seen.after} requests"
     if seen.lost or seen.wrong:
         yield f"{seen.lost} requests were lost and {seen.wrong} answered wrong"
+    if drill.fault == "errors" and seen.early:
+        yield f"{seen.early} requests without the marker got no right answer: nothing may fail before the fault"
     if drill.champion_errors:
         yield f"{drill.champion_errors} errors were {champion}'s own: outside the candidate's share nothing may fail"
     others = set(seen.answered_by) - {champion}

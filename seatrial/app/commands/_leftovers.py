@@ -1,4 +1,4 @@
-"""What an earlier crash left: a candidate in the route that nobody watches any more."""
+"""What an earlier crash left: a candidate that nobody watches any more, a change that no ledger entry tells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _RELEASE_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def settle_leftovers(ports: Ports, models: Iterable[str], say: Callable[[str], None]) -> None:
-    """Take out every candidate whose release is gone. A route that somebody changed by hand is named and left alone."""
+    """Take out every candidate whose release is gone, and record the last change where the ledger lacks it.
+
+    A route that somebody changed by hand is named and left alone.
+    """
     for model in models:
         try:
             _settle(ports, model, say)
@@ -29,6 +32,7 @@ def settle_leftovers(ports: Ports, models: Iterable[str], say: Callable[[str], N
 def _settle(ports: Ports, model: str, say: Callable[[str], None]) -> None:
     before = ports.router.read(model)
     if before.candidate is None:
+        _record(ports, before)
         return
     locks = Locks(ports.locks, "settle")
     if not locks.acquire(f"{ports.sandbox.namespace}/Mutex/roll-out-{model}"):
@@ -41,6 +45,12 @@ def _settle(ports: Ports, model: str, say: Callable[[str], None]) -> None:
             say(f"v{before.candidate} of {model} was on trial and nobody watched it: taken out {' '.join(deleted)}")
     finally:
         locks.release_all()
+
+
+def _record(ports: Ports, state: RouteState) -> None:
+    """Write the entry of the route's last change, if it is missing. Weights found by hand are no change of ours."""
+    if state.exists and not state.foreign:
+        ports.router.change(state.model_name, lambda _: None, action="settle", reason="")
 
 
 def _without(ports: Ports, model: str, owner: str | None) -> RouteState:

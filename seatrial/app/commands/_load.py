@@ -34,6 +34,8 @@ class Seen:
     """Got an answer that is not the right one."""
     failed: int
     """Were refused, with a status."""
+    early: int
+    """Of the bad ones, those without the marker: nothing gives them a reason to fail."""
     answered_by: dict[str, int]
     """Version → right answers."""
     first_bad_s: float | None
@@ -91,6 +93,7 @@ def seen(log: Path, champion: int) -> Seen:
         lost=sum(fact["s"] == 0 for fact in answers),
         wrong=sum(fact["r"] is False for fact in answers),
         failed=sum(fact["s"] != 0 and fact["r"] is None for fact in answers),
+        early=sum(fact["m"] is not True for fact in bad),
         answered_by=dict(sorted(Counter(f"v{fact['v']}" for fact in answers if fact["r"] is True).items())),
         first_bad_s=float(bad[0]["t"]) if bad else None,
         champion_only_s=float(answers[since]["t"]) if since < len(answers) else None,

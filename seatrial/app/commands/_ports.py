@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,10 @@ class Ports:
 
 def person() -> str:
     """Who gives the command, for the route and the ledger."""
-    return getpass.getuser()
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name; Python 3.13 raises OSError
+        return f"uid {os.getuid()}"
 
 
 def connect(sandbox: Sandbox) -> Ports:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import typer
 
 from seatrial import errors
 from seatrial.app import cli
+from seatrial.app.commands import _ports
 from seatrial.app.commands._place import ROOT
 
 COMMANDS = ("release", "status", "predict", "rollback", "settle", "adopt", "drill", "up", "down", "render")
@@ -111,6 +114,27 @@ def test_each_kind_of_error_has_its_exit_code(
     raising(monkeypatch, error)
     assert cli.run(["status"]) == code
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("no_color", "wanted"), [("", "\x1b[31merror: m\x1b[0m\n"), ("1", "error: m\n")])
+def test_on_a_terminal_an_error_is_red_unless_colour_is_unwanted(
+    no_color: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    raising(monkeypatch, errors.InvalidInput("m"))
+    cli.run(["status"])
+    assert terminal.getvalue() == wanted
+
+
+def test_a_person_whom_the_machine_has_no_name_for_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless() -> str:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    assert _ports.person() == f"uid {os.getuid()}"
 
 
 def test_a_bug_keeps_its_traceback_in_a_file_that_is_named(

@@ -9,10 +9,11 @@ from typing import Any
 from seatrial.app.commands._load import Seen, seen
 
 Row = tuple[float, int, int | None, bool | None]
+MARKED_FROM = 0.4
 
 
 def answers(*rows: Row) -> list[dict[str, Any]]:
-    return [{"t": t, "s": s, "v": v, "r": r, "m": False} for t, s, v, r in rows]
+    return [{"t": t, "s": s, "v": v, "r": r, "m": t >= MARKED_FROM} for t, s, v, r in rows]
 
 
 def read(tmp_path: Path, *rows: Row) -> Seen:
@@ -31,6 +32,7 @@ def test_answers_are_counted_by_what_became_of_them(tmp_path: Path) -> None:
         (0.5, 200, 2, False),
     )
     assert (found.requests, found.failed, found.lost, found.wrong) == (5, 1, 1, 1)
+    assert found.early == 1
     assert found.answered_by == {"v1": 1, "v2": 1}
 
 

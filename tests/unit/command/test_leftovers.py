@@ -104,3 +104,16 @@ def test_a_route_changed_by_hand_is_named_and_left_alone(tmp_path: Path) -> None
     settle_leftovers(world, [MODEL], said.append)
     assert world.router.read(MODEL).candidate == 2
     assert "by hand" in said[0]
+
+
+def test_a_change_that_its_writer_did_not_come_to_record_is_recorded(tmp_path: Path) -> None:
+    """Killed between the promotion and its ledger entry."""
+    world = ports(tmp_path)
+    promoted = RouteState(model_name=MODEL, exists=True, champion=1, weights={1: 100}, owner=RELEASE)
+    unrecorded = Router(world.router._routes, world.clock, namespace=NAMESPACE)
+    unrecorded.change(MODEL, lambda _: promoted, action="promote", reason="first")
+    settle_leftovers(world, [MODEL], pytest.fail)
+    (entry,) = world.book.entries(MODEL)
+    assert (entry.action, entry.by, entry.reason, entry.weights) == ("promote", RELEASE, "first", {"1": 100})
+    settle_leftovers(world, [MODEL], pytest.fail)
+    assert len(world.book.entries(MODEL)) == 1
