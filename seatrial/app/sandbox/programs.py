@@ -148,7 +148,5 @@ def _program(name: str) -> str:
     beside = Path(sys.executable).with_name(name)
     found = shutil.which(str(beside)) or shutil.which(name, path=os.environ.get("PATH"))
     if found is None:
-        raise InvalidInput(
-            f"the program {name} is missing: looked beside {sys.executable} and on PATH; run `make run`"
-        )
+        raise InvalidInput(f"the program {name} is missing: looked beside {sys.executable} and on PATH; run `make run`")
     return found
