@@ -19,6 +19,8 @@ OUTPUT_MAX: Final = 1 << 20
 """Bytes of the owner's output that are kept in the log; the rest is counted and dropped."""
 _CHUNK: Final = 65_536
 _CODE: Final = Path(__file__).resolve().parents[2]
+_SIGNALLED: Final = 128
+"""bubblewrap ends with this and the number of the signal that killed what it ran."""
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/sys")
 
 
@@ -67,6 +69,8 @@ def run(work: Path, source: Path, *, deadline_s: float) -> Ended:
         finally:
             descendants.end_group(child)
     reader.join(timeout=5)
+    if apart and exit_code > _SIGNALLED:
+        exit_code = _SIGNALLED - exit_code
     return Ended(exit_code=exit_code, isolation="bubblewrap" if apart else "process")
 
 
