@@ -1,4 +1,4 @@
-"""What the owner's code may see and write under bubblewrap, read off the command; it runs where bubblewrap is not too."""
+"""What the owner's code may see and write under bubblewrap, read off the command: that needs no bubblewrap."""
 
 from __future__ import annotations
 
