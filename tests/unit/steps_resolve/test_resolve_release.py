@@ -135,6 +135,37 @@ def test_the_champions_release_digest_means_unchanged_and_reserves_nothing(world
     assert outputs.data.read_bytes() == DATA
 
 
+def test_after_a_rollback_the_version_that_was_left_is_released_anew(world: World) -> None:
+    """Unchanged is against who serves, not against who once served: v2's source again is a version of its own."""
+    first = world.resolve(release_id="uid-1")
+    world.sources.folders[MODEL]["train.py"] = "pass"
+    second = world.resolve(release_id="uid-2")
+    assert (first.version, second.version) == (1, 2)
+    for outputs in (first, second):
+        served = world.serve(outputs.version, found(outputs).release_digest)
+        del world.routes.objects[NAME]
+    state = RouteState(model_name=MODEL, exists=True, champion=1, weights={1: 100}, owner="ann")
+    world.routes.create(state.manifest(NAMESPACE))
+    again = world.resolve(release_id="uid-5")
+    assert (again.outcome, again.version, served.version) == ("new", 3, 2)
+    assert found(again).release_digest == found(second).release_digest
+    champion = found(again).champion
+    assert champion is not None
+    assert champion.version == 1
+
+
+def test_a_retry_that_finds_another_champion_keeps_its_version_and_names_the_new_one(world: World) -> None:
+    world.serve(1, digests.of_json(0))
+    assert world.resolve(release_id="a").version == 2
+    del world.routes.objects[NAME]
+    world.serve(4, digests.of_json(1))
+    outputs = world.resolve(release_id="a")
+    assert (outputs.version, release.served_key(MODEL, 4) in world.store.objects) == (2, True)
+    champion = found(outputs).champion
+    assert champion is not None
+    assert champion.version == 4
+
+
 @pytest.mark.parametrize("what", ["source", "spec", "data", "images"])
 def test_whatever_makes_a_difference_makes_a_release(world: World, what: str) -> None:
     world.serve(1, found(world.resolve()).release_digest)
