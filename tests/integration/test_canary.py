@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -93,8 +93,8 @@ class World(Real):
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    home = tmp_path_factory.mktemp("home").resolve()
+def world(new_home: Callable[[], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    home = new_home()
     said: list[str] = []
     up = sandbox.up(home, source=ROOT, say=said.append)
     made = World(tmp_path_factory.mktemp("work"), home, up)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -35,15 +34,9 @@ PUBLIC_PEM = made.KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.Subje
 
 
 @pytest.fixture
-def tritonserver(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The real one: SEATRIAL_TRITON, or what the sandbox installed."""
-    installed = ROOT / ".seatrial" / "triton" / "bin" / "tritonserver"
-    found = os.environ.get(triton.TRITON) or (str(installed) if installed.exists() else None)
-    found = found or shutil.which("tritonserver")
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail("there is no tritonserver; CI must have one: run `seatrial up` or set SEATRIAL_TRITON")
-        pytest.skip("there is no tritonserver: run `seatrial up` or set SEATRIAL_TRITON")
+def tritonserver(installed_triton: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The real one: SEATRIAL_TRITON, or what the sandbox installs."""
+    found = os.environ.get(triton.TRITON) or str(installed_triton / "bin" / "tritonserver")
     monkeypatch.setenv(triton.TRITON, found)
     return found
 

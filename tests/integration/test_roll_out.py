@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -138,8 +138,8 @@ class Real(Rollout):
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
-    home = tmp_path_factory.mktemp("home").resolve()
+def real(new_home: Callable[[], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
+    home = new_home()
     said: list[str] = []
     up = sandbox.up(home, source=ROOT, say=said.append)
     world = Real(tmp_path_factory.mktemp("work"), home, up)

@@ -125,8 +125,8 @@ def living(home: Path) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    home = tmp_path_factory.mktemp("home").resolve()
+def bench(new_home: Callable[[], Path]) -> Iterator[Bench]:
+    home = new_home()
     said: list[str] = []
     start = time.monotonic()
     up = sandbox.up(home, source=ROOT, say=said.append)

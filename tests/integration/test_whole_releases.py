@@ -1,13 +1,15 @@
-"""Whole releases through the command: what a gate refuses, what never gets ready, and two at once."""
+"""Whole releases through the command: refused, never ready, two at once, interrupted."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,10 +61,12 @@ class Person:
 
 
 @pytest.fixture(scope="module")
-def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
-    folder = tmp_path_factory.mktemp("person")
-    shutil.copytree(ROOT / "models", folder / "source/models", ignore=shutil.ignore_patterns("__pycache__"))
-    somebody = Person(home=folder / "home", source=folder / "source")
+def person(new_home: Callable[[], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    source = tmp_path_factory.mktemp("source")
+    shutil.copytree(ROOT / "models", source / "models", ignore=shutil.ignore_patterns("__pycache__"))
+    spec = source / "models/cart_abandonment/model.yaml"  # more replay: the same evidence in half the time
+    spec.write_text(spec.read_text().replace("replay_per_s: 400", "replay_per_s: 800"))
+    somebody = Person(home=new_home(), source=source)
     yield somebody
     with somebody.start("down") as going:
         going.communicate(timeout=60)
@@ -104,8 +108,8 @@ def test_two_releases_of_one_model_at_once_take_turns_and_the_newer_serves(perso
     person.train_with(0.4)
     first = person.start("release", "cart_abandonment", "--source", str(person.source), "--json")
     assert first.stderr is not None
-    person_of_second = Person(home=person.home, source=person.source.parent / "second")
-    shutil.copytree(person.source, person_of_second.source)
+    person_of_second = Person(home=person.home, source=person.source / "second")
+    shutil.copytree(person.source / "models", person_of_second.source / "models")
     person_of_second.train_with(0.6)
     second = person_of_second.start("release", "cart_abandonment", "--source", str(person_of_second.source), "--json")
     ends = []
@@ -120,3 +124,22 @@ def test_two_releases_of_one_model_at_once_take_turns_and_the_newer_serves(perso
     _, status = person.says("status", "cart_abandonment")
     assert status["models"][0]["champion"] == promoted
     assert set(status["models"][0]["answers"]) == {f"v{promoted}"}
+
+
+def test_ctrl_c_in_the_canary_leaves_traffic_where_it_was(person: Person) -> None:
+    code, said = person.release("cart_abandonment")
+    assert code == 0, said
+    person.train_with(0.35)
+    process = person.start("release", "cart_abandonment", "--source", str(person.source))
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "run-canary" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    rest, _ = process.communicate(timeout=200)
+    assert process.returncode in {1, 11}, rest
+    assert re.match(r"(failed|rolled_back) cart_abandonment", rest.strip().splitlines()[-1]), rest
+    (model,) = person.says("status", "cart_abandonment")[1]["models"]
+    before = said["version"]
+    assert (model["champion"], model["candidate"], model["weights"]) == (before, None, {str(before): 100})
+    assert set(model["answers"]) == {f"v{before}"}
