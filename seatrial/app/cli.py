@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import sys
 import traceback
@@ -64,6 +65,9 @@ for command in (
 
 def main() -> None:
     """Run the command of this process's arguments, and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without our marks shows others, and ends nothing
     sys.exit(run(sys.argv[1:]))
 
 

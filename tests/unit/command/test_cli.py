@@ -204,3 +204,10 @@ def test_nothing_heavy_is_imported_to_show_the_help() -> None:
         "seatrial.app.runner",
     }
     assert not heavy & set(done.stdout.split())
+
+
+def test_a_terminal_that_knows_ascii_only_ends_no_command() -> None:
+    program = "import sys; from seatrial.app import cli; cli.run = lambda _: print('✔ promoted') or 0; cli.main()"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"? promoted\n", b"")
