@@ -59,7 +59,7 @@ def test_a_half_made_environment_never_takes_the_place_of_a_whole_one(
 
 def test_without_uv_the_error_says_where_it_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _: None)
-    with pytest.raises(InvalidInput, match=r"uv is needed .* PATH: run `make install`"):
+    with pytest.raises(InvalidInput, match=r"uv is needed .* PATH: run `make run`"):
         triton.install_triton(tmp_path, lambda _: None)
 
 
