@@ -12,7 +12,7 @@ from seatrial.route import RouteState
 from steps.settle_release.logic import removable
 
 
-def clean(state: RouteState, *, own: int | None, services: Services, store: Store) -> list[str]:
+def clean(state: RouteState, *, own: int | None, services: Services, store: Store, alone: bool = False) -> list[str]:
     """Delete the services of this model that nobody needs; their names.
 
     Args:
@@ -20,13 +20,14 @@ def clean(state: RouteState, *, own: int | None, services: Services, store: Stor
         own: This release's version.
         services: Of all versions.
         store: Tells which releases have ended.
+        alone: The lock of this model's roll-outs is held by whoever asks: no version is just starting.
 
     Raises:
         Unavailable: The API or the store does not answer.
     """
     names = {version: name for name in services.names(state.model_name) if (version := _version(name)) is not None}
     over = [version for version in names if _over(store, state.model_name, version)]
-    gone = [names[version] for version in removable(names, state, own=own, ended=over)]
+    gone = [names[version] for version in removable(names, state, own=own, ended=over, alone=alone)]
     for name in gone:
         services.delete(name)
     return gone

@@ -98,7 +98,9 @@ def in_use(state: RouteState) -> set[int]:
     return {version for version in named if version is not None}
 
 
-def removable(versions: Iterable[int], state: RouteState, *, own: int | None, ended: Iterable[int]) -> list[int]:
+def removable(
+    versions: Iterable[int], state: RouteState, *, own: int | None, ended: Iterable[int], alone: bool = False
+) -> list[int]:
     """The versions whose services nobody needs any more.
 
     Of other releases' only those that can never serve again: older than the champion, or over. A newer one may just be
@@ -109,12 +111,13 @@ def removable(versions: Iterable[int], state: RouteState, *, own: int | None, en
         state: The route, after it was put right.
         own: This release's version.
         ended: Versions whose releases have ended.
+        alone: No roll-out of this model is alive, as its lock is held: nothing can be just starting.
     """
     over = set(ended)
     return sorted(
         version
         for version in set(versions) - in_use(state)
-        if version == own or version in over or (state.champion is not None and version < state.champion)
+        if alone or version == own or version in over or (state.champion is not None and version < state.champion)
     )
 
 

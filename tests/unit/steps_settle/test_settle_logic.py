@@ -114,6 +114,10 @@ def test_older_ones_and_those_whose_release_is_over_go_and_newer_ones_stay() -> 
     assert removable([1, 2, 4, 7, 8], STATE, own=None, ended=[8]) == [1, 2, 4, 8]
 
 
+def test_with_the_lock_held_nothing_is_just_starting() -> None:
+    assert removable([1, 3, 5, 6, 7, 8], STATE, own=None, ended=[], alone=True) == [1, 7, 8]
+
+
 def test_its_own_goes_when_nothing_refers_to_it() -> None:
     assert removable([7], STATE, own=7, ended=[]) == [7]
 
