@@ -45,7 +45,13 @@ class Column(Closed):
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="column in the data and tensor in the request")
     dtype: Dtype = Field(description="declared type; a value of another type breaks the contract")
-    nullable: bool = Field(default=False, description="whether a value may be missing")
+    nullable: bool = Field(default=False, description="whether a value may be missing: as NaN, or as an empty word")
+
+    @model_validator(mode="after")
+    def _can_be_missing(self) -> Column:
+        if self.nullable and self.dtype in {"int64", "bool"}:
+            raise ValueError(f"a missing {self.dtype} cannot be sent to a model; declare {self.name} as float32")
+        return self
 
 
 class RowCount(Closed):
