@@ -48,7 +48,7 @@ def _bars(heights: list[float]) -> str:
         f'height="{HEIGHT * height / top:.1f}"/>'
         for index, height in enumerate(heights)
     )
-    return f'<svg role="img" width="{WIDTH}" height="{HEIGHT}" fill="{_FILL}">{bars}</svg>'
+    return f'<svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" fill="{_FILL}">{bars}</svg>'
 
 
 def _words(about: dict[str, Any]) -> str:

@@ -56,8 +56,9 @@ def _plot(title: str, across: str, up: str, lines: Mapping[str, tuple[Floats, Fl
         f"<title>{escape(title)}</title>",
         f'<rect x="{EDGE}" y="{EDGE}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#8888"/>',
         f'<path d="M{EDGE} {EDGE + SIDE}L{EDGE + SIDE} {EDGE}" stroke="#8888" stroke-dasharray="4"/>',
-        f'<text x="{EDGE}" y="{EDGE - 8}">{escape(up)} (to {top:.2g})</text>',
-        f'<text x="{EDGE + SIDE}" y="{EDGE + SIDE + 16}" text-anchor="end">{escape(across)} (to {top:.2g})</text>',
+        f'<text x="{EDGE}" y="{EDGE - 20}" font-weight="600">{escape(title)}</text>',
+        f'<text x="{EDGE}" y="{EDGE - 5}">{escape(up)}, 0 to {top:.2g}</text>',
+        f'<text x="{EDGE + SIDE}" y="{EDGE + SIDE + 16}" text-anchor="end">{escape(across)}, 0 to {top:.2g}</text>',
         *_lines(lines, top),
         "</svg>",
     ]

@@ -128,7 +128,7 @@ def sections(measured: Measured) -> list[tuple[str, str]]:
         return []
     head = "".join(f"<th>{escape(name)}" for name in found)
     body = "".join(
-        f"<tr><td>{metric}{''.join(f'<td>{value:.6g}' for value in values.values())}</tr>"
+        f"<tr><td>{metric}{''.join(f'<td>{value:.5g}' for value in values.values())}</tr>"
         for metric, values in scores(measured).items()
     )
     rows = f"{len(measured.label)} rows, {int(measured.label.sum())} with label 1"
