@@ -36,7 +36,7 @@ class Trial:
 
 def promoted(inputs: Inputs, of: Papers, ports: Ports) -> Check:
     """Make the candidate champion, once; the check `read_back`."""
-    reason = f"v{inputs.version} passed its canary: {inputs.reason}"
+    reason = f"v{inputs.version} passed its canary" + (f": {inputs.reason}" if inputs.reason else "")
     ports.router.change(
         inputs.model_name,
         lambda state: promote(state, version=inputs.version, owner=inputs.release_id),
