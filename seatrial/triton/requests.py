@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seatrial.errors import IntegrityError, shortened
+from seatrial.ports import Answer
 from seatrial.spec import Dtype, Spec
 
 TOLERANCE: Final = 1e-4
@@ -44,6 +45,15 @@ class Example:
     def apart(self, outputs: Mapping[str, Sequence[float]]) -> float:
         """How far `outputs` are from the right answer at most; infinite when one is missing, misshapen or no number."""
         return max(_apart(values, outputs.get(name)) for name, values in self.answer.items())
+
+    def fault(self, answer: Answer, version: int) -> str:
+        """What is wrong with an answer, in words; empty: it is right, and this version gave it."""
+        if answer.status != 200:
+            return f"status {answer.status}, {answer.error or 'no words'}"
+        if answer.version != version:
+            return f"v{answer.version} answered, v{version} was asked"
+        apart = self.apart(answer.outputs)
+        return "" if apart <= self.tolerance else f"{apart:.3g} off the right answer, {self.tolerance:.3g} is tolerated"
 
 
 def sendable(columns: Columns) -> NDArray[np.intp]:

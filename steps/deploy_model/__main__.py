@@ -29,7 +29,7 @@ from steps import _runtime
 from steps._contract import Gated
 from steps.deploy_model.candidate import Candidate, believe
 from steps.deploy_model.contract import STEP, Inputs, Outputs
-from steps.deploy_model.logic import Readiness, against, fault, readiness
+from steps.deploy_model.logic import Readiness, against, readiness
 
 LOOK_S: Final = 1.0
 """Seconds between looks at a service that is not ready."""
@@ -66,7 +66,7 @@ class Ports:
 
 
 @dataclass
-class Report:
+class Record:
     """What was waited for and what was seen."""
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -88,31 +88,31 @@ def run(inputs: Inputs, scratch: Path, ports: Ports) -> Outputs:
     candidate = believe(
         inputs, ports.store, ports.trusted_keys, namespace=ports.namespace, replicas_min=ports.replicas_min
     )
-    report = Report({"service": candidate.name, "version": inputs.version, "image": inputs.image})
+    record = Record({"service": candidate.name, "version": inputs.version, "image": inputs.image})
     try:
-        outcome, reason = _deployed(candidate, ports, report)
+        outcome, reason = _deployed(candidate, ports, record)
     except Superseded as error:
         outcome, reason = "superseded", str(error)
     if outcome != "deployed":
-        _take_out(candidate, ports, report, outcome)
-    report.facts |= {"outcome": outcome, "reason": reason}
-    (scratch / "report.json").write_bytes(digests.canonical(report.facts))
+        _take_out(candidate, ports, record, outcome)
+    record.facts |= {"outcome": outcome, "reason": reason}
+    (scratch / "record.json").write_bytes(digests.canonical(record.facts))
     return Outputs(
         decision=DECISIONS[outcome],
         outcome=outcome,
         reason=shortened(reason),
         service=candidate.name,
-        report=scratch / "report.json",
+        record=scratch / "record.json",
     )
 
 
-def _deployed(candidate: Candidate, ports: Ports, report: Report) -> tuple[Outcome, str]:
+def _deployed(candidate: Candidate, ports: Ports, record: Record) -> tuple[Outcome, str]:
     """What came of it, and why it is not deployed."""
     _begin(candidate, ports.router.read(candidate.spec.model), ports)  # superseded or frozen: before any effect
     key = release.served_key(candidate.spec.model, candidate.served.version)
     ports.store.write(key, digests.canonical(candidate.served.model_dump(mode="json")))
     ports.services.create(candidate.service)
-    found = _wait(candidate, ports, report)
+    found = _wait(candidate, ports, record)
     if found.state != "ready":
         return "not_ready", found.reason
     state = ports.router.change(
@@ -122,10 +122,10 @@ def _deployed(candidate: Candidate, ports: Ports, report: Report) -> tuple[Outco
         reason=candidate.inputs.reason,
     )
     faults = _faults(candidate, state, ports)
-    report.add("golden", requests=len(candidate.golden), repeats=REPEATS, faults=faults)
+    record.add("golden", requests=len(candidate.golden), repeats=REPEATS, faults=faults)
     if faults:
         return "wrong_answers", faults[0]
-    report.add("read_back", answers=_read_back(candidate, state, ports))
+    record.add("read_back", answers=_read_back(candidate, state, ports))
     return "deployed", ""
 
 
@@ -146,14 +146,14 @@ def _begin(candidate: Candidate, state: RouteState, ports: Ports) -> RouteState 
     )
 
 
-def _wait(candidate: Candidate, ports: Ports, report: Report) -> Readiness:
+def _wait(candidate: Candidate, ports: Ports, record: Record) -> Readiness:
     """Look until it is ready, failed or too late."""
     start, limit = ports.clock.now(), candidate.spec.serving.ready_within_s
     while True:
         found = readiness(ports.services.get(candidate.name), replicas=candidate.replicas)
         seconds = (ports.clock.now() - start).total_seconds()
         if found.state != "waiting" or seconds >= limit:
-            report.add("waited", state=found.state, reason=found.reason, seconds=round(seconds, 3), limit_s=limit)
+            record.add("waited", state=found.state, reason=found.reason, seconds=round(seconds, 3), limit_s=limit)
             return found
         ports.clock.sleep(min(LOOK_S, limit - seconds))
 
@@ -167,8 +167,8 @@ def _faults(candidate: Candidate, state: RouteState, ports: Ports) -> list[str]:
         answer = ports.predictions.ask(candidate.spec.model, requests.body(example), arm=arm)
         if answer.status == 0 and not _gateway_lives(candidate, ports):
             raise Unavailable(f"the gateway does not answer: {answer.error}")
-        wrong = fault(example, answer, candidate.inputs.version)
-        faults += [wrong] if wrong else []
+        wrong = example.fault(answer, candidate.inputs.version)
+        faults += [f"{example.id}: {wrong}"] if wrong else []
         if len(faults) >= FAULTS_MAX:
             break
     return faults
@@ -198,7 +198,7 @@ def _read_back(candidate: Candidate, state: RouteState, ports: Ports) -> dict[st
     return route.read_back(ports.predictions, ports.clock, model, body, expected=expected, within_s=FOLLOW_S)
 
 
-def _take_out(candidate: Candidate, ports: Ports, report: Report, outcome: Outcome) -> None:
+def _take_out(candidate: Candidate, ports: Ports, record: Record, outcome: Outcome) -> None:
     """Out of the route if it is this release's; then its service goes, if nothing refers to it."""
     model, version, owner = candidate.spec.model, candidate.inputs.version, candidate.inputs.release_id
     state = ports.router.read(model)
@@ -210,7 +210,7 @@ def _take_out(candidate: Candidate, ports: Ports, report: Report, outcome: Outco
     kept = version in {state.champion, state.previous, state.candidate, *state.weights}
     if not kept:
         ports.services.delete(candidate.name)
-    report.add("taken_out", service_deleted=not kept, weights=state.weights)
+    record.add("taken_out", service_deleted=not kept, weights=state.weights)
 
 
 if __name__ == "__main__":

@@ -38,4 +38,4 @@ class Outputs(Contract):
     )
     reason: str = Field(default="", description="why it was not deployed; empty: it was, or no end")
     service: str = Field(default="", description="the InferenceService, like click-prediction-v42")
-    report: Path = Field(description="JSON: what was waited for, what was seen, seconds")
+    record: Path = Field(description="JSON: what was waited for, what was seen, seconds")

@@ -1,4 +1,4 @@
-"""When a champion is the one judged against, when a service is truly ready, and when its answers are right."""
+"""When a champion is the one judged against, and when a service is truly ready."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from seatrial.errors import Superseded
-from seatrial.ports import Answer, Manifest
-from seatrial.triton.requests import Example
+from seatrial.ports import Manifest
 from seatrial.verdict import Verdict
 
 CHAMPION: Final = "champion"
@@ -76,18 +75,6 @@ def readiness(service: Manifest | None, *, replicas: int) -> Readiness:
     )
     lacks = next((words for holds, words in asked if not holds), None)
     return Readiness("waiting", lacks) if lacks else Readiness("ready", f"{copies} of {replicas} copies are ready")
-
-
-def fault(example: Example, answer: Answer, version: int) -> str | None:
-    """What is wrong with an answer; None: it is this version's and right."""
-    if answer.status != 200:
-        return f"{example.id}: status {answer.status}, {answer.error or 'no words'}"
-    if answer.version != version:
-        return f"{example.id}: v{answer.version} answered, v{version} was asked"
-    apart = example.apart(answer.outputs)
-    if not apart <= example.tolerance:
-        return f"{example.id}: {apart:.3g} off the right answer, {example.tolerance:.3g} is tolerated"
-    return None
 
 
 def _said(failure: Mapping[str, Any] | None) -> str:

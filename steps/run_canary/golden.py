@@ -31,7 +31,7 @@ def check(inputs: Inputs, examples: Sequence[Example], predictions: Predictions,
     for example in examples:
         wrong = twice_wrong(inputs, example, predictions)
         if wrong is not None and wrong.status:
-            reason = f"request {example.id} was answered wrong twice: {fault(wrong, example, inputs.version)}"
+            reason = f"request {example.id} was answered wrong twice: {example.fault(wrong, inputs.version)}"
             return Check(name="golden_answers", decision="fail", reason=reason, evidence={"requests": len(examples)})
         lost += wrong is not None
     evidence: dict[str, Fact] = {"requests": len(examples), "lost": lost}
@@ -59,16 +59,6 @@ def twice_wrong(inputs: Inputs, example: Example, predictions: Predictions) -> A
     answer = None
     for _ in range(2):
         answer = predictions.ask(inputs.model_name, requests.body(example), arm=CANARY_ARM)
-        if not fault(answer, example, inputs.version):
+        if not example.fault(answer, inputs.version):
             return None
     return answer
-
-
-def fault(answer: Answer, example: Example, version: int) -> str:
-    """What is wrong with an answer of the candidate, in words; empty: nothing."""
-    if answer.status != 200:
-        return f"status {answer.status}, {answer.error or 'no answer'}"
-    if answer.version != version:
-        return f"v{answer.version} answered instead of v{version}"
-    apart = example.apart(answer.outputs)
-    return "" if apart <= example.tolerance else f"{apart:.3g} off, at most {example.tolerance:g} is right"

@@ -39,8 +39,8 @@ def first(tmp_path: Path) -> Rollout:
     return made_here
 
 
-def report(outputs: Outputs) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(outputs.report.read_text())
+def record(outputs: Outputs) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(outputs.record.read_text())
     return found
 
 
@@ -49,14 +49,14 @@ def test_a_candidate_is_up_at_weight_zero_and_the_champion_has_all_traffic(rollo
     assert (outputs.decision, outputs.outcome, outputs.service) == ("pass", "deployed", "tea-orders-v2")
     state = rollout.router.read(MODEL)
     assert (state.champion, state.candidate, state.weights, state.owner) == (1, 2, {1: 100, 2: 0}, "uid-2")
-    assert report(outputs)["read_back"]["answers"] == {"v1": 20}
+    assert record(outputs)["read_back"]["answers"] == {"v1": 20}
 
 
 def test_a_first_candidate_is_reached_by_header_only(first: Rollout) -> None:
     outputs = first.deploy(1)
     assert outputs.outcome == "deployed"
     assert first.router.read(MODEL).weights == {}
-    assert report(outputs)["read_back"]["answers"] == {"404": 20}
+    assert record(outputs)["read_back"]["answers"] == {"404": 20}
 
 
 def test_the_store_knows_the_version_before_the_route_does(rollout: Rollout) -> None:
@@ -97,7 +97,7 @@ def test_what_is_never_ready_goes_before_any_route_is_touched(rollout: Rollout) 
     outputs = rollout.deploy(2)
     gone(rollout, outputs, "not_ready")
     assert rollout.route() == before
-    waited = report(outputs)["waited"]
+    waited = record(outputs)["waited"]
     assert "MinimumReplicasUnavailable" in waited["reason"]
     assert "MinimumReplicasUnavailable" in outputs.reason
     assert waited["seconds"] == SPEC.serving.ready_within_s
@@ -109,7 +109,7 @@ def test_what_cannot_load_fails_early(rollout: Rollout) -> None:
     rollout.services.status = always({"modelStatus": failed})
     outputs = rollout.deploy(2)
     gone(rollout, outputs, "not_ready")
-    assert report(outputs)["waited"]["seconds"] == 0
+    assert record(outputs)["waited"]["seconds"] == 0
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_wrong_answers_over_the_wire_take_the_candidate_out(rollout: Rollout, an
     rollout.predictions.wrong[2] = answer
     outputs = rollout.deploy(2)
     gone(rollout, outputs, "wrong_answers")
-    assert len(report(outputs)["golden"]["faults"]) == 5
-    assert outputs.reason == report(outputs)["golden"]["faults"][0]
+    assert len(record(outputs)["golden"]["faults"]) == 5
+    assert outputs.reason == record(outputs)["golden"]["faults"][0]
 
 
 def test_a_first_candidate_with_wrong_answers_leaves_no_route(first: Rollout) -> None:

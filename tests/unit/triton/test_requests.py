@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 from seatrial.adapters import rows as parquet
 from seatrial.errors import IntegrityError
+from seatrial.ports import Answer
 from seatrial.triton import requests, target
 from seatrial.triton.requests import Example
 
@@ -125,3 +126,26 @@ def test_an_answer_that_is_missing_or_no_number_is_infinitely_far(outputs: Any, 
 def test_a_model_newer_than_the_serving_base_is_told(ir: int, opsets: dict[str, int], told: str | None) -> None:
     faults = target.too_new(ir, opsets)
     assert faults == [] if told is None else any(told in fault for fault in faults)
+
+
+EXAMPLE = Example(id="a", request={}, answer={"p": [0.5]}, tolerance=0.01)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(status=400, version=None, error="bad shape"), "status 400, bad shape"),
+        (Answer(status=200, version=1, outputs={"p": [0.5]}), "v1 answered, v2 was asked"),
+        (Answer(status=200, version=None, outputs={"p": [0.5]}), "vNone answered"),
+        (Answer(status=200, version=2, outputs={"p": [0.52]}), "off the right answer"),
+        (Answer(status=200, version=2, outputs={"p": [float("nan")]}), "off the right answer"),
+        (Answer(status=200, version=2, outputs={}), "off the right answer"),
+        (Answer(status=200, version=2, outputs={"p": [0.5, 0.5]}), "off the right answer"),
+    ],
+)
+def test_a_wrong_answer_is_named(answer: Answer, words: str) -> None:
+    assert words in EXAMPLE.fault(answer, 2)
+
+
+def test_an_answer_within_tolerance_is_right() -> None:
+    assert EXAMPLE.fault(Answer(status=200, version=2, outputs={"p": [0.505]}), 2) == ""
