@@ -24,6 +24,7 @@ from seatrial.verdict import Check
 from steps import _runtime
 from steps._papers import Papers
 from steps.run_canary import ending, golden, papers
+from steps.run_canary.attempt import Attempt
 from steps.run_canary.contract import STEP, Inputs, Outputs
 from steps.run_canary.ending import Trial
 from steps.run_canary.ports import Ports
@@ -42,15 +43,15 @@ def run(inputs: Inputs, scratch: Path, ports: Ports) -> Outputs:
     """
     state = ports.router.read(inputs.model_name)
     stands = standing(state, inputs)
-    of = _believed(inputs, ports, state)
+    attempt = Attempt(inputs=inputs, papers=_believed(inputs, ports, state), ports=ports, scratch=scratch)
     _runtime.event("canary", stands=stands, champion=state.champion, candidate=state.candidate, weights=state.weights)
     if stands == "on_trial":
-        return _tried(inputs, of, ports, scratch, state.champion)
+        return _tried(attempt, state.champion)
     if stands == "promoted":
-        return _promoted_before(inputs, of, ports, scratch)
+        return _promoted_before(attempt)
     if stands == "gone":
-        return _gone(inputs, of, ports, scratch, state.champion)
-    return _superseded(inputs, of, ports, scratch, Superseded(f"{state.owner or 'nobody'} wrote the route last"))
+        return _gone(attempt, state.champion)
+    return _superseded(attempt, Superseded(f"{state.owner or 'nobody'} wrote the route last"))
 
 
 def standing(state: RouteState, inputs: Inputs) -> Standing:
@@ -77,25 +78,26 @@ def _believed(inputs: Inputs, ports: Ports, state: RouteState) -> Papers:
         raise
 
 
-def _tried(inputs: Inputs, of: Papers, ports: Ports, scratch: Path, champion: int | None) -> Outputs:
-    ramp = Ramp(inputs=inputs, papers=of, ports=ports, champion=champion, path=scratch / "record.jsonl")
+def _tried(attempt: Attempt, champion: int | None) -> Outputs:
+    inputs, ports = attempt.inputs, attempt.ports
+    ramp = Ramp(attempt=attempt, champion=champion)
     made: list[Check] = []
     try:
         ramp.open()
-        made.append(golden.check(inputs, of.golden, ports.predictions, ports.clock))
+        made.append(golden.check(inputs, attempt.papers.golden, ports.predictions, ports.clock))
         ruling = ramp.run() if made[0].decision == "pass" else Ruling(decision="hold", reason="no traffic was given")
         made += _judged(ramp, ruling)
         decision = _worst(made)
         if decision == "pass" and champion is not None:
-            ending.answering(inputs, of, ports, expected={inputs.version})
+            ending.answering(attempt, expected={inputs.version})
         kept = ramp.close(Ending(decision=decision, checks=tuple(made)))
         trial = Trial(champion=champion, checks=tuple(made), looks=ramp.looks, record=kept)
         if decision == "pass":
-            ending.keep(inputs, ports, papers.RECORD, kept, must=True)
-            return _promoted(inputs, of, ports, scratch, trial)
-        return _back(inputs, of, ports, scratch, trial)
+            ending.keep(attempt, papers.RECORD, kept, must=True)
+            return _promoted(attempt, trial)
+        return _back(attempt, trial)
     except Superseded as error:
-        return _superseded(inputs, of, ports, scratch, error, ramp=ramp, made=made)
+        return _superseded(attempt, error, ramp=ramp, made=made)
     except Frozen:
         raise
     except Exception as error:
@@ -119,55 +121,49 @@ def _worst(made: list[Check]) -> Decision:
     return "fail" if "fail" in decisions else "inconclusive" if "inconclusive" in decisions else "pass"
 
 
-def _promoted(inputs: Inputs, of: Papers, ports: Ports, scratch: Path, trial: Trial) -> Outputs:
-    seen = ending.promoted(inputs, of, ports)
-    return ending.written(inputs, of, ports, scratch, _with(trial, seen), outcome="promoted")
+def _promoted(attempt: Attempt, trial: Trial) -> Outputs:
+    seen = ending.promoted(attempt)
+    return ending.written(attempt, _with(trial, seen), outcome="promoted")
 
 
-def _back(inputs: Inputs, of: Papers, ports: Ports, scratch: Path, trial: Trial) -> Outputs:
+def _back(attempt: Attempt, trial: Trial) -> Outputs:
     """First the traffic, then everything else."""
     reason = next(check.reason for check in trial.checks if check.decision != "pass")
-    serves = ending.take_back(inputs, ports, reason)
-    ending.keep(inputs, ports, papers.RECORD, trial.record, must=False)
-    seen = ending.answering(inputs, of, ports, expected=() if serves is None else (serves,))
-    return ending.written(inputs, of, ports, scratch, _with(trial, seen), outcome="rolled_back")
+    serves = ending.take_back(attempt.inputs, attempt.ports, reason)
+    ending.keep(attempt, papers.RECORD, trial.record, must=False)
+    seen = ending.answering(attempt, expected=() if serves is None else (serves,))
+    return ending.written(attempt, _with(trial, seen), outcome="rolled_back")
 
 
-def _promoted_before(inputs: Inputs, of: Papers, ports: Ports, scratch: Path) -> Outputs:
+def _promoted_before(attempt: Attempt) -> Outputs:
     """An earlier attempt promoted the candidate and died; its record must show that it was right to."""
-    kept = papers.kept_record(inputs, ports)
+    kept = papers.kept_record(attempt.inputs, attempt.ports)
     if kept is None or kept[3].decision != "pass":
+        inputs = attempt.inputs
         raise IntegrityError(
             f"v{inputs.version} serves {inputs.model_name}, but no record of release {inputs.release_id} shows why: "
             f"see its ledger, and `seatrial rollback {inputs.model_name}` if it should not"
         )
     text, opening, looks, end = kept
     trial = Trial(champion=opening.champion, checks=end.checks, looks=looks, record=text)
-    return _promoted(inputs, of, ports, scratch, trial)
+    return _promoted(attempt, trial)
 
 
-def _gone(inputs: Inputs, of: Papers, ports: Ports, scratch: Path, champion: int | None) -> Outputs:
+def _gone(attempt: Attempt, champion: int | None) -> Outputs:
     """An earlier attempt took the candidate back and died, or somebody else did."""
-    kept = papers.kept_record(inputs, ports)
+    kept = papers.kept_record(attempt.inputs, attempt.ports)
     if kept is not None and kept[3].decision != "pass":
         text, opening, looks, end = kept
         trial = Trial(champion=opening.champion, checks=end.checks, looks=looks, record=text)
     else:
         gone = Check(name="errors", decision="inconclusive", reason="the candidate had been taken back already")
         trial = Trial(champion=champion, checks=(gone,), looks=(), record=b"")
-    seen = ending.answering(inputs, of, ports, expected=() if champion is None else (champion,))
-    return ending.written(inputs, of, ports, scratch, _with(trial, seen), outcome="rolled_back")
+    seen = ending.answering(attempt, expected=() if champion is None else (champion,))
+    return ending.written(attempt, _with(trial, seen), outcome="rolled_back")
 
 
 def _superseded(
-    inputs: Inputs,
-    of: Papers,
-    ports: Ports,
-    scratch: Path,
-    why: Superseded,
-    *,
-    ramp: Ramp | None = None,
-    made: list[Check] | None = None,
+    attempt: Attempt, why: Superseded, *, ramp: Ramp | None = None, made: list[Check] | None = None
 ) -> Outputs:
     """The route is somebody else's: nothing is touched."""
     errors = Check(name="errors", decision="inconclusive", reason=f"superseded: {why}")
@@ -175,7 +171,7 @@ def _superseded(
     record = b"" if ramp is None else ramp.close(Ending(decision="inconclusive", checks=found))
     champion = None if ramp is None else ramp.champion
     trial = Trial(champion=champion, checks=found, looks=() if ramp is None else ramp.looks, record=record)
-    return ending.written(inputs, of, ports, scratch, trial, outcome="superseded")
+    return ending.written(attempt, trial, outcome="superseded")
 
 
 def _out_of_the_way(inputs: Inputs, ports: Ports, error: Exception) -> None:

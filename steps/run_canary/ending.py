@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from seatrial import digests, report, verdict
@@ -16,8 +15,8 @@ from seatrial.route import go_back, promote, read_back
 from seatrial.triton import requests
 from seatrial.verdict import Check
 from steps import _runtime
-from steps._papers import Papers
 from steps.run_canary import papers
+from steps.run_canary.attempt import Attempt
 from steps.run_canary.contract import Inputs, Outputs
 from steps.run_canary.ports import Ports
 
@@ -34,16 +33,17 @@ class Trial:
     record: bytes
 
 
-def promoted(inputs: Inputs, of: Papers, ports: Ports) -> Check:
+def promoted(attempt: Attempt) -> Check:
     """Make the candidate champion, once; the check `read_back`."""
+    inputs = attempt.inputs
     reason = f"v{inputs.version} passed its canary" + (f": {inputs.reason}" if inputs.reason else "")
-    ports.router.change(
+    attempt.ports.router.change(
         inputs.model_name,
         lambda state: promote(state, version=inputs.version, owner=inputs.release_id),
         action="promote",
         reason=reason,
     )
-    return answering(inputs, of, ports, expected={inputs.version})
+    return answering(attempt, expected={inputs.version})
 
 
 def take_back(inputs: Inputs, ports: Ports, reason: str) -> int | None:
@@ -60,20 +60,21 @@ def take_back(inputs: Inputs, ports: Ports, reason: str) -> int | None:
     return state.champion
 
 
-def answering(inputs: Inputs, of: Papers, ports: Ports, *, expected: Collection[int]) -> Check:
+def answering(attempt: Attempt, *, expected: Collection[int]) -> Check:
     """The check `read_back`: answers in a row from whom they should come.
 
     Raises:
         Unavailable: They do not.
     """
-    body = requests.body(of.golden[0])
-    seen = read_back(ports.predictions, ports.clock, inputs.model_name, body, expected=expected)
+    ports = attempt.ports
+    body = requests.body(attempt.papers.golden[0])
+    seen = read_back(ports.predictions, ports.clock, attempt.inputs.model_name, body, expected=expected)
     who = " and ".join(f"v{version}" for version in sorted(expected)) or "nobody"
     _runtime.event("read_back", serves=who, answers=seen)
     return Check(name="read_back", decision="pass", reason=f"{who} answers", evidence=dict(seen))
 
 
-def written(inputs: Inputs, of: Papers, ports: Ports, scratch: Path, trial: Trial, *, outcome: Outcome) -> Outputs:
+def written(attempt: Attempt, trial: Trial, *, outcome: Outcome) -> Outputs:
     """Verdict, record and report; the verdict is kept with the papers too.
 
     Raises:
@@ -81,42 +82,42 @@ def written(inputs: Inputs, of: Papers, ports: Ports, scratch: Path, trial: Tria
     """
     concluded = verdict.conclude(
         "run_canary",
-        of.release,
-        of.spec,
+        attempt.papers.release,
+        attempt.papers.spec,
         required=required(champion=trial.champion is not None),
         checks=trial.checks,
-        judged={"bundle": inputs.bundle_digest, "record": digests.of_bytes(trial.record)},
+        judged={"bundle": attempt.inputs.bundle_digest, "record": digests.of_bytes(trial.record)},
     )
-    envelope = verdict.sign(concluded, ports.signing_key)
-    keep(inputs, ports, papers.VERDICT, envelope, must=outcome == "promoted")
+    envelope = verdict.sign(concluded, attempt.ports.signing_key)
+    keep(attempt, papers.VERDICT, envelope, must=outcome == "promoted")
     outputs = Outputs(
         decision=concluded.decision,
         reason=concluded.reason,
         outcome=outcome,
-        verdict=scratch / "verdict.dsse.json",
-        record=scratch / "kept-record.jsonl",
-        report=scratch / "report.html",
+        verdict=attempt.scratch / "verdict.dsse.json",
+        record=attempt.scratch / "kept-record.jsonl",
+        report=attempt.scratch / "report.html",
     )
     outputs.verdict.write_bytes(envelope)
     outputs.record.write_bytes(trial.record)
-    page = report.page(concluded, sections=_sections(of, trial))
+    page = report.page(concluded, sections=_sections(attempt, trial))
     outputs.report.write_text(page, encoding="utf-8")
     _runtime.event("judged", decision=concluded.decision, outcome=outcome, reasons=concluded.reasons)
     return outputs
 
 
-def keep(inputs: Inputs, ports: Ports, name: str, data: bytes, *, must: bool) -> None:
+def keep(attempt: Attempt, name: str, data: bytes, *, must: bool) -> None:
     """Keep a paper; going back does not wait for the store."""
     try:
-        papers.keep(inputs, ports, name, data)
+        papers.keep(attempt.inputs, attempt.ports, name, data)
     except StepError as error:
         if must:
             raise
         _runtime.event("not_kept", name=name, error=str(error))
 
 
-def _sections(of: Papers, trial: Trial) -> list[tuple[str, str]]:
-    alpha = of.spec.canary.alpha
+def _sections(attempt: Attempt, trial: Trial) -> list[tuple[str, str]]:
+    alpha = attempt.papers.spec.canary.alpha
     return [
         ("Traffic", curves.weights(trial.looks)),
         ("Evidence", curves.evidence(trial.looks, alpha)),

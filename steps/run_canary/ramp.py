@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from seatrial.canary import judge, record
@@ -24,10 +23,8 @@ from seatrial.route import RouteState, shift
 from seatrial.route.state import CANARY_ARM
 from seatrial.triton.requests import Example
 from steps import _runtime
-from steps._papers import Papers
 from steps.run_canary import golden
-from steps.run_canary.contract import Inputs
-from steps.run_canary.ports import Ports
+from steps.run_canary.attempt import Attempt
 
 FOLLOW_S: Final = 2.0
 """Seconds until the gateway follows a change at its slowest. Source: Traefik, providersThrottleDuration."""
@@ -43,12 +40,8 @@ CONFIRMED_PER_LOOK: Final = 5
 class Ramp:
     """One candidate on its way up."""
 
-    inputs: Inputs
-    papers: Papers
-    ports: Ports
+    attempt: Attempt
     champion: int | None
-    path: Path
-    """Where the record is written, line by line."""
     looks: list[Look] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
     confirmed: str | None = None
@@ -57,6 +50,8 @@ class Ramp:
     _leased_until: datetime | None = None
 
     def __post_init__(self) -> None:
+        self.inputs, self.papers, self.ports = self.attempt.inputs, self.attempt.papers, self.attempt.ports
+        self.path = self.attempt.scratch / "record.jsonl"
         self.evidence: Evidence = judge.begin(self.papers.spec.canary, champion=self.champion is not None)
         self._suspectable: Mapping[str, Example] = {example.id: example for example in self.papers.replay}
 
