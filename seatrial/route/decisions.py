@@ -176,7 +176,6 @@ def adopt(state: RouteState, *, owner: str, watched_until: datetime) -> RouteSta
     return state.but(
         foreign=False,
         candidate=other,
-        previous=None if state.previous == other else state.previous,
         weights={champion: 100 - share, other: share},
         owner=owner,
         watched_until=watched_until,

@@ -217,6 +217,15 @@ def test_adopting_a_split_keeps_it_under_the_persons_watch() -> None:
     assert (adopted.weights, adopted.candidate, adopted.owner) == ({2: 25, 3: 75}, 3, "ann")
 
 
+def test_a_previous_version_that_was_given_a_share_by_hand_is_still_the_way_back() -> None:
+    shared = FOREIGN.but(previous=1, weights={1: 40, 2: 60})
+    adopted = route.adopt(shared, owner="ann", watched_until=SOON)
+    assert adopted is not None
+    taken_out = route.rollback(adopted, owner="ann", away_from=1)
+    assert taken_out is not None
+    assert (taken_out.champion, taken_out.previous, taken_out.weights) == (2, 1, {2: 100})
+
+
 def test_adopting_all_of_the_traffic_makes_a_champion_with_a_way_back() -> None:
     adopted = route.adopt(FOREIGN.but(weights={3: 100, 2: 0}), owner="ann", watched_until=SOON)
     assert adopted is not None
