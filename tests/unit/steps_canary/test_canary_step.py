@@ -376,6 +376,15 @@ def test_a_store_that_is_away_before_there_was_traffic_costs_an_attempt_and_no_m
     assert world.run("second").outcome == "promoted"
 
 
+def test_a_kept_record_whose_counts_do_not_show_a_pass_promotes_nothing(world: World) -> None:
+    world.run("first")
+    place = world.paper("run_canary.record.jsonl")
+    lines = world.store.objects[place].splitlines(keepends=True)
+    world.store.objects[place] = b"".join([*lines[:2], lines[-1]])
+    with pytest.raises(IntegrityError, match="says pass; from its counts follows hold"):
+        world.run("second")
+
+
 def test_a_record_and_a_verdict_of_an_earlier_release_promote_nothing(tmp_path: Path) -> None:
     """A release with the same bundle finds the papers of the one before beside its own."""
     earlier, world = World(tmp_path / "earlier"), World(tmp_path / "now")

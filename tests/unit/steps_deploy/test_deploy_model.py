@@ -232,6 +232,12 @@ def verdict_of(gate: Gate, judged: dict[str, str] | None = None, **changes: Any)
     return do
 
 
+def another_model(rollout: Rollout) -> None:
+    """Verdicts that hang together, about a model that is not the one in the bundle."""
+    verdict_of("evaluate_model", {"model": made.ZERO})(rollout)
+    verdict_of("package_model", {"model": made.ZERO})(rollout)
+
+
 def without(gate: Gate) -> Callable[[Rollout], None]:
     """A verdict that was not asked for the first check that the spec lists."""
     return verdict_of(gate, required=_required.of(SPEC, champion=True)[gate][1:])
@@ -279,6 +285,7 @@ def alter(key: str, old: bytes, new: bytes) -> Callable[[Rollout], None]:
         (verdict_of("package_model", {"bundle": made.ZERO}), "judged bundle"),
         (verdict_of("package_model", {"golden.jsonl": made.ZERO}), "golden.jsonl .*was altered"),
         (verdict_of("validate_data", version=1), "must be of model, release"),
+        (another_model, "is not the one that was judged"),
         (without("validate_data"), "without the checks .*both_classes"),
         (without("evaluate_model"), "without the checks .*answers_match"),
         (without("package_model"), "without the checks .*boots"),
