@@ -124,8 +124,10 @@ def rollback(state: RouteState, *, owner: str, away_from: int | None = None) -> 
         return _serving(state, state.champion, owner, previous=state.previous)
     if leaving != state.champion:
         return None
+    if state.champion is None:
+        raise InvalidInput(f"{state.model_name} has nothing to go back to: nobody serves; release a version")
     raise InvalidInput(
-        f"{state.model_name} has nothing to go back to: {_who(state.champion)} serves and no previous version is kept; "
+        f"{state.model_name} has nothing to go back to: v{state.champion} serves and no previous version is kept; "
         "release a good version, or take it out of service by deleting its HTTPRoute"
     )
 

@@ -153,9 +153,11 @@ def test_rollback_during_a_trial_takes_the_candidate_out_and_keeps_the_champion(
     assert (back.champion, back.previous, back.weights) == (2, 1, {2: 100})
 
 
-@pytest.mark.parametrize("state", [NOTHING, SERVING.but(previous=None)])
-def test_rollback_with_nothing_to_go_back_to_is_wrong_input(state: RouteState) -> None:
-    with pytest.raises(InvalidInput, match="nothing to go back to"):
+@pytest.mark.parametrize(
+    ("state", "who"), [(NOTHING, "nobody serves; release a version$"), (SERVING.but(previous=None), "v2 serves and no")]
+)
+def test_rollback_with_nothing_to_go_back_to_is_wrong_input(state: RouteState, who: str) -> None:
+    with pytest.raises(InvalidInput, match=f"nothing to go back to: {who}"):
         route.rollback(state, owner="ann")
 
 
