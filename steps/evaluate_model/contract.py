@@ -32,6 +32,6 @@ class Outputs(Contract):
 
     decision: Gated = Field(default="none", description="the gate's decision")
     reason: str = Field(default="", description="the first check that did not pass, and why; empty: none, or no end")
-    verdict: Path = Field(description="DSSE: the signed verdict; judged: model, model_files, answers, holdout_rows, champion")
+    verdict: Path = Field(description="DSSE envelope: judged: model, model_files, answers, holdout_rows, champion")
     report: Path = Field(description="HTML: decision first, then each check")
     model_card: Path = Field(description="Markdown: what the model is, on what it was judged, with which result")
