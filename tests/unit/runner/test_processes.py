@@ -78,10 +78,16 @@ def once(holds: Callable[[], bool], do: Callable[[], object]) -> Iterator[None]:
 
 
 def gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+    """Whether the process ends within five seconds: a kill that was sent takes its moment."""
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def test_files_and_parameters_arrive_and_the_run_is_on_disk(tmp_path: Path) -> None:
