@@ -44,6 +44,9 @@ EXPECTED = {
     "seatrial down": [Expected(r"(?s).*")],
 }
 # `make test` is what runs this test; activating the environment is done for every command here.
+OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")
+"""What `make test` hands to its children; a person at a terminal has none of it."""
+
 NOT_RUN = ("make test", ". .venv/bin/activate")
 
 
@@ -71,7 +74,8 @@ def run(command: str, clone: Path, expected: Expected) -> None:
         'sed s/cart_abandonment/my_model/g "models/cart_abandonment/$name" > "$1"\n'
     )
     editor.chmod(0o755)
-    environment = {**os.environ, "EDITOR": str(editor), "COLUMNS": "200", "NO_COLOR": "1"}
+    inherited = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    environment = {**inherited, "EDITOR": str(editor), "COLUMNS": "200", "NO_COLOR": "1"}
     done = subprocess.run(
         ["bash", "-c", f"[ ! -d .venv ] || . .venv/bin/activate; {command}"],
         cwd=clone,
