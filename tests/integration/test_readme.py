@@ -43,10 +43,10 @@ EXPECTED = {
     "$EDITOR": [Expected(r"")] * 3,
     "seatrial down": [Expected(r"(?s).*")],
 }
-# `make test` is what runs this test; activating the environment is done for every command here.
 OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")
 """What `make test` hands to its children; a person at a terminal has none of it."""
 
+# `make test` is what runs this test; activating the environment is done for every command here.
 NOT_RUN = ("make test", ". .venv/bin/activate")
 
 
