@@ -24,6 +24,7 @@ from seatrial.app.sandbox.places import (
     HOST,
     NAMESPACE,
     Home,
+    checked,
     chosen_ports,
     home_of,
     is_free,
@@ -84,10 +85,10 @@ def up(home: Path, *, source: Path, say: Say) -> Sandbox:
     """Bring the sandbox at `home` up, or find it; every part answers when this returns.
 
     Raises:
-        InvalidInput: The gateway's fixed port is taken, or a needed program is missing.
+        InvalidInput: The gateway's fixed port is taken, a needed program is missing, or Triton cannot serve from there.
         Unavailable: A part does not come up in time; its log is named.
     """
-    place = home_of(home)
+    place = checked(home_of(home))
     place.root.mkdir(parents=True, exist_ok=True)
     with exclusive(place.lock):
         triton = install_triton(place.root, say)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,6 +44,9 @@ _PORT_FIRST, _PORT_LAST = 20_000, 32_000
 
 _ADMIN_LAST: Final = 22_700
 """10000 above it is still below that range."""
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9/._+,~#=@%:-]")
+"""What a path may not hold."""
 
 _SOCKET_PATH_MAX: Final = 90
 """Unix socket paths have at most 108 bytes; supervisord binds a longer temporary name first."""
@@ -133,6 +137,24 @@ class Home:
 def home_of(path: Path) -> Home:
     """The home at `path`, by its real place, however it was named."""
     return Home(path.expanduser().resolve())
+
+
+def checked(home: Home) -> Home:
+    """`home`, when Triton can serve from it.
+
+    Its Python backend hands paths to `bash -c` without quotes, and to an interpreter that knows ASCII only.
+    Source: stub_launcher.cc of triton-inference-server/python_backend 24.10.
+
+    Raises:
+        InvalidInput: The path has characters that do not come through.
+    """
+    odd = sorted(set(_ODD.findall(str(home.root))))
+    if odd:
+        raise InvalidInput(
+            f"triton cannot serve from a path with {' '.join(map(repr, odd))} in it, and all local state lies at "
+            f"{home.root}: set SEATRIAL_HOME to a folder with a plain path, or move the checkout"
+        )
+    return home
 
 
 def is_free(port: int) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.app.sandbox import places
+from seatrial.app.sandbox import lifecycle, places
 from seatrial.errors import InvalidInput
 
 
@@ -91,3 +91,16 @@ def test_a_broken_state_file_reads_as_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "s.json").write_text(text)
     assert places.read_json(tmp_path / "s.json") == {}
     assert places.read_json(tmp_path / "absent.json") == {}
+
+
+@pytest.mark.parametrize("name", ["a b", "é", "a'b", "a;b", "a&b", "$(id)", "a(b", "a\nb"])
+def test_a_path_that_triton_cannot_serve_from_is_refused_before_anything_is_made(tmp_path: Path, name: str) -> None:
+    home = tmp_path / name / ".seatrial"
+    with pytest.raises(InvalidInput, match=r"set SEATRIAL_HOME to a folder with a plain path"):
+        lifecycle.up(home, source=tmp_path, say=lambda _: None)
+    assert not home.parent.exists()
+
+
+def test_an_ordinary_path_is_taken(tmp_path: Path) -> None:
+    home = places.home_of(tmp_path / "a-b_c.d+e,f~g#h=i@j%k:l" / ".seatrial")
+    assert places.checked(home) == home
