@@ -26,7 +26,7 @@ run: $(ENVIRONMENT) ## Release a model: MODEL_NAME=cart_abandonment [DATA=file:/
 
 test: $(ENVIRONMENT) ## Every test that needs no cluster
 	$(BIN)/pytest -n 2 -m "not integration"
-	$(BIN)/pytest -n 2 --dist loadfile -m integration
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m integration
 
 check: $(ENVIRONMENT) ## Style, types, import rules, and whether the rendered files are fresh
 	$(BIN)/ruff check .

@@ -46,6 +46,12 @@ def new_home(installed_triton: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes minutes is begun first."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Under CI a skipped test fails the run: a tier that did not run is not green."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
