@@ -12,10 +12,12 @@ import json
 import os
 import resource
 import shutil
+import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,7 +65,8 @@ def main(
         inputs = parse(inputs_type, arguments, root / "in")
         event("start", step=name, inputs=inputs.model_dump(mode="json"))
         scratch = _fresh(root / "out" / f".{name}.partial")
-        outputs = run(inputs, scratch)
+        with _ending_what_it_started():
+            outputs = run(inputs, scratch)
         written = _write(outputs, root / "out")
         shutil.rmtree(scratch)
     except StepError as error:
@@ -96,6 +99,24 @@ def event(what: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can 
         )
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _ending_what_it_started() -> Iterator[None]:
+    """SIGTERM ends the step by way of its `finally` clauses: a server that it booted must not outlive it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what is being ended is ended whole
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _last_words(text: str) -> None:

@@ -5,6 +5,7 @@ It is started as in the serving container, on free loopback ports. SEATRIAL_TRIT
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
@@ -32,6 +33,9 @@ LOG_TAIL: Final = 200_000
 """Characters of the log that are searched for a cause."""
 SECRET_PREFIXES: Final = ("SEATRIAL_", "AWS_")
 """Environment that a model server has no business with: keys and credentials."""
+
+_PR_SET_PDEATHSIG: Final = 1
+_PRCTL: Final = ctypes.CDLL(None).prctl
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SYNTAX = re.compile(r"\[libprotobuf ERROR [^\]]*\] (.*)")
@@ -130,13 +134,23 @@ def _spawn(repository: Path, ports: tuple[int, ...], log: Path) -> subprocess.Po
     try:
         with log.open("wb") as output:
             return subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, no Python lock is touched
             )
     except OSError as error:
         raise Unavailable(
             f"there is no triton to boot: {executable!r} cannot be started ({shortened(error)}); set {TRITON} to a "
             "tritonserver"
         ) from error
+
+
+def _die_with_parent() -> None:
+    """A step that is killed leaves no Triton behind. Source: prctl(2)."""
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _wait(process: subprocess.Popen[bytes], url: str, deadline: float) -> bool:
