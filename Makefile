@@ -3,6 +3,10 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
+# What is given on the command line is text, never make's own language: `MODEL_NAME='$(shell …)'` runs nothing.
+$(foreach name,MODEL_NAME DATA REVISION REASON,$(if $(findstring command line,$(origin $(name))),$(eval override \
+  $(name) := $$(value $(name)))$(eval export $(name))))
+
 # Debian's own Python; uv downloads none. Only the package registries are asked for anything, and no one is told anything.
 PYTHON ?= $(firstword $(foreach p,python3 python3.12 python3.11,$(shell \
   $(p) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' 2>/dev/null && command -v $(p))))
