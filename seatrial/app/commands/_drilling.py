@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -161,13 +161,11 @@ def _marking(ports: Ports, model: str, marker: Path) -> Iterator[None]:
 
 def _mark(ports: Ports, model: str, marker: Path, over: Callable[[], bool]) -> None:
     while not over():
-        try:
+        with suppress(Unavailable):  # the route is looked at again
             state = ports.router.read(model)
-        except Unavailable:
-            continue
-        if state.candidate is not None and state.weights.get(state.candidate, 0) > 0:
-            marker.touch()
-            return
+            if state.candidate is not None and state.weights.get(state.candidate, 0) > 0:
+                marker.touch()
+                return
         time.sleep(LOOK_S)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from seatrial.app.commands._place import ROOT, checked_model, home, known_models, models_folder
+from seatrial.errors import StepError
 
 
 def release(  # noqa: PLR0917 - options of the command line
@@ -56,6 +57,11 @@ def release(  # noqa: PLR0917 - options of the command line
         environment=ports.sandbox.environment,
         console=console,
     )
+    if ended.outcome == "failed":  # the exit handler may not have run: a second Ctrl-C ends everything at once
+        try:
+            _leftovers.settle_leftovers(ports, [name], say)
+        except StepError as error:
+            say(f"what this release left is not put right yet: {error}; say `seatrial settle {name}`")
     if as_json:
         _console.print_json(ended.facts())
         return ended.exit_code
