@@ -27,7 +27,10 @@ SOURCES: Final[dict[Need, tuple[m.EnvFromSource, ...]]] = {
     "signing": (m.EnvFromSource(secret_ref=m.SecretEnvSource(name="seatrial-signing-key")),),
     "trust": (m.EnvFromSource(config_map_ref=m.ConfigMapEnvSource(name="seatrial-trusted-keys")),),
     "registry": (m.EnvFromSource(config_map_ref=m.ConfigMapEnvSource(name="seatrial-registry")),),
-    "source": (m.EnvFromSource(config_map_ref=m.ConfigMapEnvSource(name="seatrial-source")),),
+    "source": (
+        m.EnvFromSource(config_map_ref=m.ConfigMapEnvSource(name="seatrial-source")),
+        m.EnvFromSource(secret_ref=m.SecretEnvSource(name="seatrial-source-credentials", optional=True)),
+    ),
     "triton": (m.EnvFromSource(config_map_ref=m.ConfigMapEnvSource(name="seatrial-triton")),),
 }
 """What a step may touch → the ConfigMaps and Secrets whose keys become its environment."""

@@ -13,10 +13,12 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from seatrial.adapters import git_access
+from seatrial.adapters.git_access import Access
 from seatrial.errors import InvalidInput, StepError, Unavailable, shortened
 from seatrial.names import model_name as checked_name
 from seatrial.spec import SPEC_FILE
@@ -80,6 +82,8 @@ class Commit:
 
     repository: Path
     sha: str
+    access: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """A clone without blobs fetches each as it is read."""
 
     def models(self) -> list[str]:
         """The models' names, sorted."""
@@ -104,7 +108,7 @@ class Commit:
                 raise InvalidInput(
                     f"{model_name}/{name} is a symlink or a submodule: a model's folder must hold its own files"
                 )
-            yield name, git(self.repository, "cat-file", "blob", blob)
+            yield name, git(self.repository, "cat-file", "blob", blob, access=self.access)
 
     def _base(self, paths: list[PurePosixPath]) -> PurePosixPath:
         return PurePosixPath(MODELS if any(path.parts[0] == MODELS for path in paths) else "")
@@ -121,11 +125,12 @@ class Commit:
 class GitSources:
     """Models' folders from a folder on disk, a git checkout or a git URL."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, access: Access = Access()) -> None:  # noqa: B008 - frozen
         """A source.
 
         Args:
             source: A folder's path or a git URL (https, ssh, file).
+            access: What a private repository asks for.
 
         Raises:
             InvalidInput: It is neither.
@@ -134,7 +139,7 @@ class GitSources:
             raise InvalidInput(
                 f"{SOURCE} must be a folder or a git URL (https, ssh, file); got {shortened(repr(source))}"
             )
-        self._source = source
+        self._source, self._access = source, access
 
     def models(self, revision: str) -> list[str]:
         """The models at a revision, sorted; an empty revision is the folder as it is, or the URL's default branch."""
@@ -174,10 +179,11 @@ class GitSources:
             folder = Path(self._source)
             yield self._on_disk(folder) if not revision else self._at(folder, revision)
             return
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory() as place, self._access.environment(self._source) as access:
             clone = Path(place, "source.git")
-            git(Path(place), "clone", "--quiet", "--bare", "--filter=blob:none", "--", self._source, str(clone))
-            yield self._at(clone, revision or "HEAD")
+            arguments = ("clone", "--quiet", "--bare", "--filter=blob:none", "--", self._source, str(clone))
+            git(Path(place), *arguments, access=access)
+            yield self._at(clone, revision or "HEAD", access)
 
     def _on_disk(self, folder: Path) -> tuple[Folder, str]:
         try:
@@ -186,7 +192,7 @@ class GitSources:
             return Folder(folder), WORKTREE
         return Folder(folder), f"{head}+{WORKTREE}"
 
-    def _at(self, repository: Path, revision: str) -> tuple[Commit, str]:
+    def _at(self, repository: Path, revision: str, access: Mapping[str, str] | None = None) -> tuple[Commit, str]:
         try:
             asked = f"{revision}^{{commit}}"
             sha = git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", asked).decode().strip()
@@ -195,12 +201,12 @@ class GitSources:
                 f"the source has no commit, branch or tag {shortened(repr(revision))}; it must be pushed, and fetched "
                 "where the source is a checkout"
             ) from error
-        return Commit(repository, sha), sha
+        return Commit(repository, sha, access or {}), sha
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> GitSources:
-    """The source that SEATRIAL_SOURCE names."""
-    return GitSources(environment.get(SOURCE, ""))
+    """The source that SEATRIAL_SOURCE names, with the credentials that the environment holds."""
+    return GitSources(environment.get(SOURCE, ""), git_access.from_environment(environment))
 
 
 def step_images(environment: Mapping[str, str] = os.environ) -> str:
@@ -215,7 +221,7 @@ def step_images(environment: Mapping[str, str] = os.environ) -> str:
     return digest
 
 
-def git(folder: Path, *arguments: str) -> bytes:
+def git(folder: Path, *arguments: str, access: Mapping[str, str] | None = None) -> bytes:
     """What a git command prints; it may ask nobody and reach nothing but https, http, ssh and files.
 
     Raises:
@@ -223,7 +229,8 @@ def git(folder: Path, *arguments: str) -> bytes:
         Unavailable: git is not installed, takes too long, or cannot reach the other side.
     """
     inherited = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_REPOSITORY}
-    environment = {**inherited, "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "file:http:https:ssh", "LC_ALL": "C"}
+    fixed = {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "file:http:https:ssh", "LC_ALL": "C"}
+    environment = {**inherited, **fixed, **(access or {})}
     command = ["git", "-c", "safe.directory=*", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(
