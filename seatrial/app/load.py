@@ -14,6 +14,7 @@ import asyncio
 import json
 import random
 import signal
+import socket
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -35,7 +36,6 @@ CONNECTIONS: Final = 32
 UNDER_WAY_MAX: Final = 256
 PATIENCE_S: Final = 12.0
 """Over the time limit of an answer: every request that was sent is written down."""
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(kw_only=True)
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _load(given: argparse.Namespace, log: IO[str]) -> Load:
     address = urlsplit(given.gateway)
-    if address.scheme != "http" or address.hostname not in LOOPBACK:
+    if address.scheme != "http" or not _is_here(address.hostname or ""):
         raise InvalidInput(
             f"the drill's load is for a gateway on this machine, like http://127.0.0.1:8080; got {given.gateway!r}"
         )
@@ -155,6 +155,16 @@ def _load(given: argparse.Namespace, log: IO[str]) -> Load:
         seconds=given.seconds,
         log=log,
     )
+
+
+def _is_here(host: str) -> bool:
+    """Whether `host` is an address of this machine, or of the network namespace that the load runs in."""
+    try:
+        with socket.socket(socket.AF_INET) as own:
+            own.bind((host, 0))
+    except OSError:
+        return False
+    return host != ""
 
 
 def _examples(path: Path) -> list[Example]:
