@@ -29,29 +29,35 @@ _TIME_LIMIT_S: Final = (3.0, 15.0)
 _SERVICES: Final = ("serving.kserve.io", "v1beta1", "inferenceservices")
 _ROUTES: Final = ("gateway.networking.k8s.io", "v1", "httproutes")
 _WORKFLOWS: Final = ("argoproj.io", "v1alpha1", "workflows")
+_NAMESPACES: Final = ("SEATRIAL_NAMESPACE", "SEATRIAL_WORKFLOWS_NAMESPACE")
 _MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The three ports of one namespace."""
+    """The three ports; services and routes lie in one namespace, Workflows may lie in another."""
 
     namespace: str
+    """Of the services and routes."""
     services: InferenceServices
     routes: HttpRoutes
     workflows: ArgoWorkflows
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Cluster:
-    """The cluster of KUBECONFIG, else the one that this pod runs in; the namespace of SEATRIAL_NAMESPACE.
+    """The cluster of KUBECONFIG, else the one that this pod runs in.
+
+    Services and routes are those of SEATRIAL_NAMESPACE, Workflows those of SEATRIAL_WORKFLOWS_NAMESPACE.
 
     Raises:
-        InvalidInput: The namespace is not set, or neither a kubeconfig nor a service account is there.
+        InvalidInput: A namespace is not set, or neither a kubeconfig nor a service account is there.
     """
-    namespace = environment.get("SEATRIAL_NAMESPACE", "")
-    if not namespace:
-        raise InvalidInput("SEATRIAL_NAMESPACE is not set; it comes from the ConfigMap seatrial-cluster")
-    return connect(namespace, environment.get("KUBECONFIG") or None)
+    namespaces = [environment.get(name, "") for name in _NAMESPACES]
+    missing = [name for name, value in zip(_NAMESPACES, namespaces, strict=True) if not value]
+    if missing:
+        raise InvalidInput(f"{', '.join(missing)} not set; they come from the ConfigMap seatrial-cluster")
+    serving, workflows = namespaces
+    return connect(serving, environment.get("KUBECONFIG") or None, workflows_namespace=workflows)
 
 
 def replicas_min() -> int:
@@ -66,8 +72,17 @@ def replicas_min() -> int:
     return int(text)
 
 
-def connect(namespace: str, kubeconfig: str | None) -> Cluster:
-    """The cluster that `kubeconfig` names; without one, the cluster that this pod runs in."""
+def connect(namespace: str, kubeconfig: str | None, *, workflows_namespace: str | None = None) -> Cluster:
+    """The cluster that `kubeconfig` names; without one, the cluster that this pod runs in.
+
+    Args:
+        namespace: Of the services and routes.
+        kubeconfig: A file.
+        workflows_namespace: Of the Workflows; None: the same one.
+
+    Raises:
+        InvalidInput: The file does not lead to a cluster, or this is no pod.
+    """
     settings = client.Configuration()
     try:
         if kubeconfig:
@@ -78,8 +93,8 @@ def connect(namespace: str, kubeconfig: str | None) -> Cluster:
         raise InvalidInput(f"no way to the Kubernetes API: {shortened(error)}; set KUBECONFIG") from error
     settings.retries = False
     api = client.CustomObjectsApi(client.ApiClient(settings))
-    resources = (_Resource(api, namespace, *kind) for kind in (_SERVICES, _ROUTES, _WORKFLOWS))
-    services, routes, workflows = resources
+    services, routes = (_Resource(api, namespace, *kind) for kind in (_SERVICES, _ROUTES))
+    workflows = _Resource(api, workflows_namespace or namespace, *_WORKFLOWS)
     return Cluster(namespace, InferenceServices(services), HttpRoutes(routes), ArgoWorkflows(workflows))
 
 

@@ -41,6 +41,7 @@ def environment(home: Home, ports: Mapping[str, int], *, source: Path, base: str
         "seatrial-store-credentials": store_credentials(home),
         "seatrial-cluster": {
             "SEATRIAL_NAMESPACE": NAMESPACE,
+            "SEATRIAL_WORKFLOWS_NAMESPACE": NAMESPACE,
             "SEATRIAL_REPLICAS_MIN": "1",
             "KUBECONFIG": str(home.kubeconfig),
         },

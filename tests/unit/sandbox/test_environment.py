@@ -26,7 +26,12 @@ def test_every_need_has_its_values(tmp_path: Path) -> None:
     assert {name: set(entries) for name, entries in found.items()} == {
         "seatrial-store": {"SEATRIAL_STORE", "AWS_ENDPOINT_URL_S3", "AWS_REGION"},
         "seatrial-store-credentials": {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"},
-        "seatrial-cluster": {"SEATRIAL_NAMESPACE", "SEATRIAL_REPLICAS_MIN", "KUBECONFIG"},
+        "seatrial-cluster": {
+            "SEATRIAL_NAMESPACE",
+            "SEATRIAL_WORKFLOWS_NAMESPACE",
+            "SEATRIAL_REPLICAS_MIN",
+            "KUBECONFIG",
+        },
         "seatrial-gateway": {"SEATRIAL_GATEWAY_URL", "SEATRIAL_GATEWAY_METRICS_URL", "SEATRIAL_PROMOTE_ON_REPLAY"},
         "seatrial-tracking": {"MLFLOW_TRACKING_URI"},
         "seatrial-signing-key": {"SEATRIAL_SIGNING_KEY"},
