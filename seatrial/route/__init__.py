@@ -1,7 +1,7 @@
 """Every change of who serves.
 
     state       what an HTTPRoute says, read and written
-    decisions   begin, shift, promote, go_back, rollback, settle, adopt: a state in, the wanted state or None out
+    decisions   begin, shift, promote, go_back, rollback, settle, adopt, restore: a state in; the wanted state, or None
     router      the one writer: read, decide, one patch with resourceVersion; on conflict read and decide again
     answers     the read-back: counted answers show who answers
 
@@ -14,8 +14,21 @@ The HTTPRoute is the truth. Going back needs the route and nothing else: no metr
 from __future__ import annotations
 
 from seatrial.route.answers import read_back
-from seatrial.route.decisions import adopt, begin, go_back, promote, rollback, settle, shift
+from seatrial.route.decisions import adopt, begin, go_back, ours, promote, restore, rollback, settle, shift
 from seatrial.route.router import Router
 from seatrial.route.state import RouteState
 
-__all__ = ["RouteState", "Router", "adopt", "begin", "go_back", "promote", "read_back", "rollback", "settle", "shift"]
+__all__ = [
+    "RouteState",
+    "Router",
+    "adopt",
+    "begin",
+    "go_back",
+    "ours",
+    "promote",
+    "read_back",
+    "restore",
+    "rollback",
+    "settle",
+    "shift",
+]

@@ -1,11 +1,12 @@
 """Who serves next. A state in; the wanted state out, or None when there is nothing to do.
 
 Every decision is idempotent: on its own result it says None. None but a person's `rollback` and `adopt` touches a route
-that somebody changed by hand.
+that somebody changed by hand; none but a person's `restore` makes a route that was lost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from seatrial.errors import Frozen, InvalidInput, Superseded
@@ -32,7 +33,7 @@ def begin(
         Superseded: Another champion serves, or a newer version is being tried.
         Frozen: Somebody changed the route by hand.
     """
-    _ours(state)
+    ours(state)
     if state.champion == version:
         return None
     if state.champion != against or (state.champion is not None and state.champion > version):
@@ -74,7 +75,7 @@ def promote(state: RouteState, *, version: int, owner: str) -> RouteState | None
         Superseded: Somebody else owns the route, or took the candidate out.
         Frozen: Somebody changed the route by hand.
     """
-    _ours(state)
+    ours(state)
     if state.champion == version:
         return None
     _mine(state, version, owner)
@@ -94,7 +95,7 @@ def go_back(state: RouteState, *, owner: str, version: int | None = None) -> Rou
     Raises:
         Frozen: Somebody changed the route by hand.
     """
-    _ours(state)
+    ours(state)
     if state.candidate is None or version not in {None, state.candidate}:
         return None
     return _without_candidate(state, owner)
@@ -146,33 +147,38 @@ def settle(state: RouteState, *, now: datetime, owner: str | None = None) -> Rou
     """
     if state.candidate is None or (state.owner != owner if owner is not None else _watched(state, now)):
         return None
-    _ours(state)
+    ours(state)
     return _without_candidate(state, owner or "settle")
 
 
-def adopt(state: RouteState, *, owner: str, watched_until: datetime) -> RouteState | None:
+def adopt(state: RouteState, *, owner: str, watched_until: datetime, running: Collection[int]) -> RouteState | None:
     """A person says that the weights found are meant.
 
     A version with all of the traffic becomes champion. Shares of the champion and one other version stay as they are,
     with the person as owner; `settle` takes the other one out when the person's watch is over.
 
+    Args:
+        state: The route.
+        owner: The person.
+        watched_until: Until when the person answers for shared weights.
+        running: The versions that have a service.
+
     Raises:
-        InvalidInput: The route names no version, or shares among others than the champion and one more.
+        InvalidInput: The route names no version, or one without a service, or shares among others than the champion
+            and one more.
     """
     if not state.foreign:
         return None
     total = sum(state.weights.values())
     serving = [version for version, weight in state.weights.items() if weight > 0]
+    if gone := sorted(set(serving) - set(running)):
+        raise _not_adopted(state, f"{' and '.join(map(_who, gone))} has no service, so those requests fail")
     if len(serving) == 1:
         before = state.previous if serving[0] == state.champion else state.champion
-        return _serving(state, serving[0], owner, previous=before)
+        return _serving(state, serving[0], owner, previous=before if before in running else None)
     champion = state.champion
     if champion is None or champion not in serving or len(serving) != 2:
-        raise InvalidInput(
-            f"the route of {state.model_name} gives {written(state.weights) or 'nobody'} traffic: that cannot be "
-            "adopted; give all of it to one version or share between the champion and one other, or say "
-            f"`seatrial rollback {state.model_name}`"
-        )
+        raise _not_adopted(state, "give all of it to one version or share between the champion and one other")
     other = next(version for version in serving if version != champion)
     share = round(100 * state.weights[other] / total)
     return state.but(
@@ -182,6 +188,36 @@ def adopt(state: RouteState, *, owner: str, watched_until: datetime) -> RouteSta
         owner=owner,
         watched_until=watched_until,
     )
+
+
+def restore(state: RouteState, *, champion: int, previous: int | None, owner: str) -> RouteState:
+    """A person says that the route was lost, and that the version which the ledger names is to serve again.
+
+    Raises:
+        InvalidInput: A route is there: it is the truth, whatever the ledger says.
+    """
+    if state.exists:
+        raise InvalidInput(
+            f"{state.model_name} has a route ({written(state.weights) or 'no traffic'}), and a route that is there is "
+            "the truth: only one that was lost is made from the ledger"
+        )
+    return _serving(
+        state.but(exists=True, champion=champion, weights={champion: 100}), champion, owner, previous=previous
+    )
+
+
+def ours(state: RouteState) -> None:
+    """See that the route is as one of ours wrote it.
+
+    Raises:
+        Frozen: Somebody changed it by hand.
+    """
+    if state.foreign:
+        raise Frozen(
+            f"somebody changed the route of {state.model_name} by hand (traffic now: "
+            f"{written(state.weights) or 'nobody'}): automation leaves it alone; say `seatrial adopt "
+            f"{state.model_name}` if it is meant, or `seatrial rollback {state.model_name}`"
+        )
 
 
 def _without_candidate(state: RouteState, owner: str) -> RouteState:
@@ -202,17 +238,15 @@ def _serving(state: RouteState, version: int, owner: str, *, previous: int | Non
     )
 
 
-def _ours(state: RouteState) -> None:
-    if state.foreign:
-        raise Frozen(
-            f"somebody changed the route of {state.model_name} by hand (traffic now: "
-            f"{written(state.weights) or 'nobody'}): automation leaves it alone; say `seatrial adopt "
-            f"{state.model_name}` if it is meant, or `seatrial rollback {state.model_name}`"
-        )
+def _not_adopted(state: RouteState, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"the route of {state.model_name} gives {written(state.weights) or 'nobody'} traffic: that cannot be adopted; "
+        f"{why}, or say `seatrial rollback {state.model_name}`"
+    )
 
 
 def _mine(state: RouteState, version: int, owner: str) -> None:
-    _ours(state)
+    ours(state)
     if state.owner != owner or state.candidate != version:
         raise Superseded(
             f"v{version} of {owner} is not on trial any more: {_who(state.champion)} serves, "

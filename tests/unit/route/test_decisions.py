@@ -214,14 +214,14 @@ def test_rollback_restores_the_champion_when_only_the_weights_were_changed_by_ha
 
 
 def test_adopting_a_split_keeps_it_under_the_persons_watch() -> None:
-    adopted = route.adopt(FOREIGN.but(weights={2: 1, 3: 3}), owner="ann", watched_until=SOON)
+    adopted = route.adopt(FOREIGN.but(weights={2: 1, 3: 3}), owner="ann", watched_until=SOON, running={1, 2, 3, 4, 5})
     assert adopted is not None
     assert (adopted.weights, adopted.candidate, adopted.owner) == ({2: 25, 3: 75}, 3, "ann")
 
 
 def test_a_previous_version_that_was_given_a_share_by_hand_is_still_the_way_back() -> None:
     shared = FOREIGN.but(previous=1, weights={1: 40, 2: 60})
-    adopted = route.adopt(shared, owner="ann", watched_until=SOON)
+    adopted = route.adopt(shared, owner="ann", watched_until=SOON, running={1, 2, 3, 4, 5})
     assert adopted is not None
     taken_out = route.rollback(adopted, owner="ann", away_from=1)
     assert taken_out is not None
@@ -229,7 +229,7 @@ def test_a_previous_version_that_was_given_a_share_by_hand_is_still_the_way_back
 
 
 def test_adopting_all_of_the_traffic_makes_a_champion_with_a_way_back() -> None:
-    adopted = route.adopt(FOREIGN.but(weights={3: 100, 2: 0}), owner="ann", watched_until=SOON)
+    adopted = route.adopt(FOREIGN.but(weights={3: 100, 2: 0}), owner="ann", watched_until=SOON, running={1, 2, 3, 4, 5})
     assert adopted is not None
     assert (adopted.champion, adopted.previous, adopted.candidate, adopted.weights) == (3, 2, None, {3: 100})
 
@@ -237,11 +237,34 @@ def test_adopting_all_of_the_traffic_makes_a_champion_with_a_way_back() -> None:
 @pytest.mark.parametrize("weights", [{}, {2: 0}, {2: 30, 3: 30, 4: 40}, {4: 50, 5: 50}])
 def test_adopting_what_names_no_intended_pair_is_refused(weights: dict[int, int]) -> None:
     with pytest.raises(InvalidInput, match="cannot be adopted"):
-        route.adopt(FOREIGN.but(weights=weights), owner="ann", watched_until=SOON)
+        route.adopt(FOREIGN.but(weights=weights), owner="ann", watched_until=SOON, running={1, 2, 3, 4, 5})
+
+
+@pytest.mark.parametrize("weights", [{3: 100}, {2: 50, 3: 50}])
+def test_a_version_without_a_service_cannot_be_adopted(weights: dict[int, int]) -> None:
+    with pytest.raises(InvalidInput, match="v3 has no service"):
+        route.adopt(FOREIGN.but(weights=weights), owner="ann", watched_until=SOON, running={1, 2})
+
+
+def test_a_champion_that_lost_its_service_is_no_way_back() -> None:
+    adopted = route.adopt(FOREIGN.but(weights={3: 100}), owner="ann", watched_until=SOON, running={3})
+    assert adopted is not None
+    assert (adopted.champion, adopted.previous) == (3, None)
+
+
+def test_a_lost_route_is_made_again_as_a_person_says() -> None:
+    made = route.restore(NOTHING, champion=2, previous=1, owner="ann")
+    assert (made.exists, made.champion, made.previous, made.weights, made.owner) == (True, 2, 1, {2: 100}, "ann")
+
+
+@pytest.mark.parametrize("state", [SERVING, TRIAL, FIRST, FOREIGN])
+def test_a_route_that_is_there_is_never_made_from_the_ledger(state: RouteState) -> None:
+    with pytest.raises(InvalidInput, match="is the truth"):
+        route.restore(state, champion=1, previous=None, owner="ann")
 
 
 def test_adopting_a_route_of_ours_changes_nothing() -> None:
-    assert route.adopt(TRIAL, owner="ann", watched_until=SOON) is None
+    assert route.adopt(TRIAL, owner="ann", watched_until=SOON, running={1, 2, 3, 4, 5}) is None
 
 
 @pytest.mark.parametrize(

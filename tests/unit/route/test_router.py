@@ -236,7 +236,7 @@ def test_an_unreadable_annotation_makes_the_route_foreign(trial: World) -> None:
 def test_a_persons_rollback_and_adopt_end_the_freeze(trial: World) -> None:
     trial.routes.by_hand(NAME, {"cart-abandonment-v1-predictor": 1, "cart-abandonment-v2-predictor": 1})
     adopted = trial.router.change(
-        MODEL, lambda s: route.adopt(s, owner="ann", watched_until=SOON), action="adopt", reason="meant"
+        MODEL, lambda s: route.adopt(s, owner="ann", watched_until=SOON, running={1, 2}), action="adopt", reason="meant"
     )
     assert adopted.weights == {1: 50, 2: 50}
     assert not trial.router.read(MODEL).foreign
