@@ -5,22 +5,17 @@ real adapters, and, where SEATRIAL_CONTRACT_KUBECONFIG names one, a real API ser
 from __future__ import annotations
 
 import os
-import socket
-import threading
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import serving_images as made
-import uvicorn
+from control_server import Api, control_api
 from fakes_cluster import MemoryRoutes, MemoryServices
 
 from seatrial.adapters import kubernetes
-from seatrial.app.sandbox import environment
 from seatrial.app.sandbox.control import api as control
 from seatrial.app.sandbox.control.kinds import ROUTES as ROUTE_KIND
 from seatrial.app.sandbox.control.storage import Objects
@@ -35,34 +30,10 @@ MERGE = {"content-type": "application/merge-patch+json"}
 REAL = os.environ.get("SEATRIAL_CONTRACT_KUBECONFIG", "")
 
 
-@dataclass
-class Api:
-    """A running control API."""
-
-    http: httpx.Client
-    kubeconfig: Path
-    runs: Path
-    folder: Path
-
-
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Api]:
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    port = listener.getsockname()[1]
-    app = control.application(Objects(tmp_path / "objects", "seatrial"), tmp_path / "runs")
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    kubeconfig = tmp_path / "kubeconfig"
-    write_json(kubeconfig, environment.kubeconfig(port))
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-        yield Api(client, kubeconfig, tmp_path / "runs", tmp_path / "objects")
-    server.should_exit = True
-    thread.join(timeout=5)
-    listener.close()
+    with control_api(tmp_path) as served:
+        yield served
 
 
 @pytest.fixture(params=["memory", "control-api", *(["real"] if REAL else [])])
