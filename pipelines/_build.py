@@ -15,6 +15,10 @@ IO: Final = "/io"
 USER: Final = 10001
 EXECUTOR: Final = "seatrial-executor"
 """ServiceAccount of Argo's own containers where the step itself gets no token."""
+PRIORITY_CLASS: Final = "seatrial-training"
+"""Of every pod of a workflow; what serves comes before it."""
+STEP_LABEL: Final = "seatrial.dev/step"
+"""On every pod of a workflow: by it a NetworkPolicy knows the steps apart."""
 
 SOURCES: Final[dict[Need, tuple[m.EnvFromSource, ...]]] = {
     "store": (
@@ -56,6 +60,7 @@ def template(contracted: Contracted, *, shaped_by_spec: bool = False) -> Contain
     step, token = contracted.step, contracted.needs("cluster")
     return Container(
         name=contracted.name,
+        labels={STEP_LABEL: contracted.name},
         annotations={"workflows.argoproj.io/description": step.summary},
         image=f"seatrial/{contracted.name}",
         command=["python3", "-m", f"steps.{contracted.package}"],

@@ -11,7 +11,7 @@ from typing import Final
 from hera.workflows import Artifact, Container, NoneArchiveStrategy, Parameter
 from hera.workflows import models as m
 
-from pipelines._build import IO, emptied, executor, reference, resources, retry
+from pipelines._build import IO, STEP_LABEL, emptied, executor, reference, resources, retry
 
 NAME: Final = "build-image"
 IMAGE: Final = "seatrial/kaniko"
@@ -24,6 +24,7 @@ def build_image() -> Container:
     """Context in, digest out."""
     return Container(
         name=NAME,
+        labels={STEP_LABEL: NAME},
         annotations={"workflows.argoproj.io/description": "Build the image that holds the bundle, and push it."},
         image=IMAGE,
         command=["/kaniko/executor"],

@@ -15,7 +15,7 @@ from hera.workflows import DAG, Parameter, WorkflowTemplate
 from hera.workflows import models as m
 
 from pipelines import _kaniko
-from pipelines._build import POD_SPEC_PATCH, is_, reference, said, task, template
+from pipelines._build import POD_SPEC_PATCH, PRIORITY_CLASS, is_, reference, said, task, template
 from pipelines._contracts import contracts
 
 LONGEST_S: Final = 259_200
@@ -48,6 +48,7 @@ def release(models: Sequence[str]) -> WorkflowTemplate:
         hooks={"exit": m.LifecycleHook(template="settle-release", arguments=_settle_arguments())},
         active_deadline_seconds=LONGEST_S,
         archive_logs=True,
+        pod_priority_class_name=PRIORITY_CLASS,
         pod_gc=m.PodGC(strategy="OnPodCompletion", delete_delay_duration="600s"),
         ttl_strategy=m.TTLStrategy(seconds_after_success=7 * 86_400, seconds_after_failure=30 * 86_400),
     ) as whole:

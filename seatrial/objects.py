@@ -173,6 +173,7 @@ class Predictor(KubernetesModel):
 
     min_replicas: int = Field(ge=1)
     service_account_name: str
+    priority_class_name: str | None = Field(default=None, description="None: whatever the cluster's default is")
     automount_service_account_token: Literal[False] = False
     termination_grace_period_seconds: int = Field(ge=1)
     node_selector: dict[str, str] = Field(default_factory=dict)

@@ -32,6 +32,8 @@ from seatrial.spec import Resources, Spec
 
 HTTP, GRPC, METRICS = 8080, 9000, 8002
 SERVICE_ACCOUNT: Final = "seatrial-serving"
+PRIORITY_CLASS: Final = "seatrial-serving"
+"""Above what trains: where room is short, training makes place."""
 EXIT_TIMEOUT_S: Final = 5
 """Seconds that Triton gives requests under way."""
 PRE_STOP_S: Final = 5
@@ -91,6 +93,7 @@ def _predictor(spec: Spec, version: int, image: str, replicas: int) -> Predictor
     return Predictor(
         min_replicas=replicas,
         service_account_name=SERVICE_ACCOUNT,
+        priority_class_name=PRIORITY_CLASS,
         termination_grace_period_seconds=PRE_STOP_S + EXIT_TIMEOUT_S + 20,
         node_selector=spec.serving.resources.node_selector,
         containers=(_container(spec, version, image),),

@@ -10,6 +10,7 @@ REASONS: Final[dict[str, str]] = {
     "spec.arguments.parameters[].enum": "for the Argo UI; the controller enforces no enum, resolve-release does",
     "spec.archiveLogs": "a step's log lies beside its files anyway",
     "spec.podGC": "no pod stays behind",
+    "spec.podPriorityClassName": "no scheduler chooses among pods",
     "spec.ttlStrategy": "runs are files: they stay until somebody removes them",
     "spec.templates[].metadata": "for people in the Argo UI",
     "spec.templates[].serviceAccountName": "no API server asks who a process is; credentials come with the environment",

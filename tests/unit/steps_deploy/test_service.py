@@ -77,6 +77,10 @@ def test_it_has_shared_memory_no_rights_and_an_account_of_its_own() -> None:
     assert manifest["spec"]["predictor"]["automountServiceAccountToken"] is False
 
 
+def test_it_comes_before_what_trains() -> None:
+    assert service()["spec"]["predictor"]["priorityClassName"] == "seatrial-serving"
+
+
 @pytest.mark.parametrize("image", ["localhost/tea:latest", "localhost/tea@", "localhost/tea@sha256:12", ""])
 def test_an_image_without_its_digest_is_refused(image: str) -> None:
     with pytest.raises(InvalidInput, match="image"):
