@@ -16,7 +16,9 @@ USER: Final = 10001
 EXECUTOR: Final = "seatrial-executor"
 """ServiceAccount of Argo's own containers where the step itself gets no token."""
 PRIORITY_CLASS: Final = "seatrial-training"
-"""Of every pod of a workflow; what serves comes before it."""
+"""Of a workflow's pods; what serves comes before them."""
+ROLL_OUT_PRIORITY_CLASS: Final = "seatrial-roll-out"
+"""Of the steps that change who serves: they neither wait for another model's training nor give way to it."""
 STEP_LABEL: Final = "seatrial.dev/step"
 """On every pod of a workflow: by it a NetworkPolicy knows the steps apart."""
 
@@ -89,6 +91,7 @@ def template(contracted: Contracted, *, shaped_by_spec: bool = False) -> Contain
         ),
         service_account_name=f"seatrial-{contracted.name}",
         automount_service_account_token=token,
+        priority_class_name=ROLL_OUT_PRIORITY_CLASS if contracted.needs("gateway") else None,
         executor=None if token else executor(),
     )
 

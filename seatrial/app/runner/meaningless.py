@@ -15,6 +15,7 @@ REASONS: Final[dict[str, str]] = {
     "spec.templates[].metadata": "for people in the Argo UI",
     "spec.templates[].serviceAccountName": "no API server asks who a process is; credentials come with the environment",
     "spec.templates[].automountServiceAccountToken": "as serviceAccountName",
+    "spec.templates[].priorityClassName": "as podPriorityClassName",
     "spec.templates[].executor": "nothing of Argo's runs beside a step",
     "spec.templates[].securityContext": "a process of the person who started the run, with that person's rights",
     "spec.templates[].podSpecPatch": "shapes a pod: its resources and its node",
