@@ -21,7 +21,7 @@ import serving_images as made
 
 from seatrial.adapters import gateway, kubernetes
 from seatrial.app import sandbox
-from seatrial.app.sandbox.lifecycle import _belongs
+from seatrial.app.sandbox.ending import belongs
 from seatrial.app.sandbox.places import is_free
 from seatrial.errors import Conflict, Unavailable
 from seatrial.ports import Answer, Manifest
@@ -121,7 +121,7 @@ def lives(pid: int) -> bool:
 
 def living(home: Path) -> list[int]:
     """Every process of the sandbox."""
-    return [p.pid for p in psutil.process_iter() if _belongs(p, str(home)) and lives(p.pid)]
+    return [p.pid for p in psutil.process_iter() if belongs(p, str(home)) and lives(p.pid)]
 
 
 @pytest.fixture(scope="module")

@@ -35,17 +35,22 @@ def up(source: Annotated[Path, typer.Option(help="Folder or git checkout with th
     return 0
 
 
-def down() -> int:
+def down(
+    force: Annotated[bool, typer.Option("--force", help="Stop the releases that run in it, too.")] = False,  # noqa: FBT002
+) -> int:
     """Stop the sandbox: no process and no port is left. What it stored stays for the next time.
+
+    While a release runs it refuses and names it. With --force that release is stopped first, as by Ctrl-C: it puts
+    traffic back and ends with 75.
 
     Example:
         seatrial down
 
-    Exit codes: 0 down, 1 something could not be stopped.
+    Exit codes: 0 down, 78 a release runs, 1 something could not be stopped.
     """
     from seatrial.app import sandbox  # noqa: PLC0415
     from seatrial.app.commands import _console  # noqa: PLC0415
 
     console = _console.console()
-    sandbox.down(home(), say=lambda text: console.print(text, markup=False))
+    sandbox.down(home(), say=lambda text: console.print(text, markup=False), force=force)
     return 0

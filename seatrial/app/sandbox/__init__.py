@@ -4,7 +4,9 @@ supervisord ─┬─ SeaweedFS (S3)  ─ MLflow  ─ Traefik  ─ control API
              └─ one keeper for each replica of each deployed version, and under it a Triton
 """
 
-from seatrial.app.sandbox.lifecycle import Part, Sandbox, down, find, parts, up
+from seatrial.app.sandbox.lifecycle import Sandbox, down, find, up
+from seatrial.app.sandbox.parts import Part, parts
+from seatrial.app.sandbox.releases import releasing
 from seatrial.app.sandbox.triton import install_triton
 
-__all__ = ["Part", "Sandbox", "down", "find", "install_triton", "parts", "up"]
+__all__ = ["Part", "Sandbox", "down", "find", "install_triton", "parts", "releasing", "up"]

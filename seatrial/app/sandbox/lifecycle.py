@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import importlib
 import os
 import pwd
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
 
-import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
+from seatrial.app.sandbox import ending, programs, releases
 from seatrial.app.sandbox import environment as env
-from seatrial.app.sandbox import programs
+from seatrial.app.sandbox.health import HEALTH, wait_until_healthy
 from seatrial.app.sandbox.places import (
     GATEWAY_PORT_VARIABLE,
     HOST,
@@ -28,27 +25,16 @@ from seatrial.app.sandbox.places import (
     chosen_ports,
     home_of,
     is_free,
+    kept_ports,
     read_json,
     write,
     write_json,
 )
-from seatrial.app.sandbox.supervisor import IDENTITY_VARIABLE, Process, Supervisor, main_section, program_section
+from seatrial.app.sandbox.supervisor import IDENTITY_VARIABLE, Supervisor, main_section, program_section
 from seatrial.app.sandbox.triton import exclusive, install_triton
 from seatrial.errors import InvalidInput, StepError, Unavailable, shortened
 
 Say = Callable[[str], None]
-
-HEALTHY_WITHIN_S: Final = 90.0
-STOPPED_WITHIN_S: Final = 12.0
-_POLL_S: Final = 0.1
-
-_HEALTH: Final[Mapping[str, tuple[str, str]]] = {
-    "s3": ("s3", "/healthz"),
-    "tracking": ("tracking", "/health"),
-    "gateway": ("gateway_metrics", "/ping"),
-    "control": ("control", "/readyz"),
-}
-"""Part → the port and the path on which it says that it is well. The port of its own name is the one that it is for."""
 
 
 class Sandbox(BaseModel):
@@ -67,20 +53,6 @@ class Sandbox(BaseModel):
     environment: env.Environment = Field(repr=False, description="ConfigMap or Secret → its values; holds the keys")
 
 
-class Part(BaseModel):
-    """One process of the sandbox."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    state: str
-    """`running`, `starting`, `backoff` (ended and is started again), `stopping`, `stopped`, `exited`, `fatal`."""
-    pid: int
-    """0 when it does not run."""
-    port: int
-    note: str
-
-
 def up(home: Path, *, source: Path, say: Say) -> Sandbox:
     """Bring the sandbox at `home` up, or find it; every part answers when this returns.
 
@@ -94,17 +66,17 @@ def up(home: Path, *, source: Path, say: Say) -> Sandbox:
         triton = install_triton(place.root, say)
         supervisor = Supervisor(place.socket)
         if supervisor.alive():
-            ports = _kept_ports(place)
+            ports = kept_ports(place)
             _refuse_another_port(ports["gateway"])
             _wake(supervisor)
         else:
-            _sweep(place, say)
-            ports = chosen_ports(_kept_ports(place), os.environ)
+            ending.sweep(place, say)
+            ports = chosen_ports(kept_ports(place), os.environ)
             _write_files(place, ports)
             say("starting the object store, MLflow, the gateway and the control API")
             _start_supervisor(place)
         write_json(place.state, {"ports": ports, "source": str(source.resolve())}, mode=0o600)
-        _wait_until_healthy(place, ports, supervisor)
+        wait_until_healthy(place, ports, supervisor)
         return _sandbox(place, ports, source=source.resolve(), triton=triton)
 
 
@@ -115,13 +87,19 @@ def find(home: Path) -> Sandbox | None:
     if not state or not Supervisor(place.socket).alive():
         return None
     triton = place.root / "triton" / "bin" / "tritonserver"
-    return _sandbox(place, _kept_ports(place), source=Path(str(state["source"])), triton=triton)
+    return _sandbox(place, kept_ports(place), source=Path(str(state["source"])), triton=triton)
 
 
-def down(home: Path, *, say: Say) -> None:
+def down(home: Path, *, say: Say, force: bool = False) -> None:
     """Stop every process of the sandbox at `home`; what it stored stays. Nothing there is fine.
 
+    Args:
+        home: Of the sandbox.
+        say: Gets what is done.
+        force: Stop the releases that run in it first, and let them put traffic back.
+
     Raises:
+        InvalidInput: A release runs in it, and `force` is not given.
         StepError: A process or a port is left.
     """
     place = home_of(home)
@@ -129,45 +107,22 @@ def down(home: Path, *, say: Say) -> None:
         say("nothing was running")
         return
     with exclusive(place.lock):
+        if force:
+            releases.stop_all(place, say)
+        else:
+            releases.refuse_while_one_runs(place)
         supervisor = Supervisor(place.socket)
         was_up = supervisor.alive()
         if was_up:
             with contextlib.suppress(Unavailable):  # it died meanwhile, or hangs: the sweep ends what is left
-                _stop(supervisor)
-        left = _sweep(place, say)
+                ending.stop(supervisor)
+        left = ending.sweep(place, say)
         for conf in (place.supervisor / "pods").glob("*.conf"):
             conf.unlink()
-        held = {name: port for name, port in _kept_ports(place).items() if not is_free(port)}
+        held = {name: port for name, port in kept_ports(place).items() if not is_free(port)}
         if held and (was_up or left):
             raise StepError(f"the sandbox's processes are gone, and yet these of its ports are taken: {held}")
     say("stopped: no process and no port is left" if was_up or left else "nothing was running")
-
-
-def parts(home: Path) -> list[Part]:
-    """Every part of the sandbox at `home`, and every replica that it serves with; all stopped when it is down."""
-    place = home_of(home)
-    ports = _kept_ports(place)
-    try:
-        running = Supervisor(place.socket).processes()
-    except Unavailable:
-        running = {}
-    base = [_part(name, running.get(name), ports.get(name, 0)) for name in _HEALTH]
-    folders = sorted(place.pods.iterdir()) if running and place.pods.is_dir() else []
-    return base + [_replica(folder, running.get(f"pod-{folder.name}")) for folder in folders]
-
-
-def _part(name: str, process: Process | None, port: int) -> Part:
-    if process is None:
-        return Part(name=name, state="stopped", pid=0, port=port, note="")
-    return Part(name=name, state=process.state.lower(), pid=process.pid, port=port, note=process.note)
-
-
-def _replica(folder: Path, process: Process | None) -> Part:
-    status = read_json(folder / "status.json")
-    ports = read_json(folder / "pod.json").get("ports")
-    port = int(ports["http"]) if isinstance(ports, dict) else 0
-    note = ", ".join(str(status[key]) for key in ("state", "reason", "message") if status.get(key))
-    return _part(f"pod-{folder.name}", process, port).model_copy(update={"note": note})
 
 
 def _sandbox(place: Home, ports: Mapping[str, int], *, source: Path, triton: Path) -> Sandbox:
@@ -192,11 +147,6 @@ def _serving_base(place: Home) -> str:
     except ModuleNotFoundError:
         return ""
     return str(builder.ensure_base(place.images))
-
-
-def _kept_ports(place: Home) -> dict[str, int]:
-    ports = read_json(place.state).get("ports")
-    return {str(name): int(port) for name, port in ports.items()} if isinstance(ports, dict) else {}
 
 
 def _refuse_another_port(kept: int) -> None:
@@ -258,87 +208,5 @@ def _start_supervisor(place: Home) -> None:
 def _wake(supervisor: Supervisor) -> None:
     """Start what has ended for good; what is being restarted already is left alone."""
     for process in supervisor.processes().values():
-        if process.name in _HEALTH and process.over:
+        if process.name in HEALTH and process.over:
             supervisor.start(process.name)
-
-
-def _wait_until_healthy(place: Home, ports: Mapping[str, int], supervisor: Supervisor) -> None:
-    waiting = dict(_HEALTH)
-    deadline = time.monotonic() + HEALTHY_WITHIN_S
-    while waiting:
-        for name, (port, path) in list(waiting.items()):
-            if _answers(ports[port], path):
-                del waiting[name]
-        if not waiting:
-            return
-        if not supervisor.alive() and time.monotonic() > deadline - HEALTHY_WITHIN_S + 5:
-            raise Unavailable(f"supervisord is gone; its log is {place.supervisor / 'supervisord.log'}")
-        if time.monotonic() > deadline:
-            raise Unavailable(_complaint(place, next(iter(waiting))))
-        time.sleep(_POLL_S)
-
-
-def _complaint(place: Home, name: str) -> str:
-    log = place.logs / f"{name}.log"
-    last = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
-    return f"{name} does not answer after {HEALTHY_WITHIN_S:.0f} s; the end of {log}: {shortened(' '.join(last))}"
-
-
-def _answers(port: int, path: str) -> bool:
-    connection = http.client.HTTPConnection(HOST, port, timeout=2)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
-
-
-def _stop(supervisor: Supervisor) -> None:
-    pid = supervisor.pid()
-    supervisor.stop_all()
-    deadline = time.monotonic() + STOPPED_WITHIN_S
-    while time.monotonic() < deadline and not all(process.over for process in supervisor.processes().values()):
-        time.sleep(_POLL_S)
-    supervisor.shutdown()
-    while time.monotonic() < deadline and _lives(pid):
-        time.sleep(_POLL_S)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _sweep(place: Home, say: Say) -> bool:
-    """End what an earlier life of this sandbox left; whether there was any."""
-    left = [process for process in psutil.process_iter() if _belongs(process, str(place.root))]
-    if not left:
-        return False
-    say(f"ending {len(left)} processes that were left over")
-    for process in left:
-        _quietly(process.terminate)
-    _, alive = psutil.wait_procs(left, timeout=3)
-    for process in alive:
-        _quietly(process.kill)
-    _, alive = psutil.wait_procs(alive, timeout=3)
-    if alive:
-        raise StepError(f"these processes of the sandbox cannot be ended: {[process.pid for process in alive]}")
-    return True
-
-
-def _belongs(process: psutil.Process, identity: str) -> bool:
-    try:
-        return process.pid != os.getpid() and process.environ().get(IDENTITY_VARIABLE) == identity
-    except (psutil.Error, OSError):
-        return False
-
-
-def _quietly(act: Callable[[], None]) -> None:
-    try:
-        act()
-    except psutil.NoSuchProcess:
-        return

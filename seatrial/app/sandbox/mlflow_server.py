@@ -14,13 +14,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--database", type=Path, required=True)
     parser.add_argument("--artifacts", type=Path, required=True)
+    parser.add_argument("--host", default=HOST)
     parser.add_argument("--port", type=int, required=True)
     arguments = parser.parse_args()
     arguments.artifacts.mkdir(parents=True, exist_ok=True)
-    serve(f"sqlite:///{arguments.database}", arguments.artifacts.as_uri(), arguments.port)
+    serve(f"sqlite:///{arguments.database}", arguments.artifacts.as_uri(), arguments.port, arguments.host)
 
 
-def serve(store: str, artifacts: str, port: int) -> None:
+def serve(store: str, artifacts: str, port: int, host: str = HOST) -> None:
     """Run the server with its backend at `store` and artifacts at `artifacts`."""
     from mlflow.server import constants  # noqa: PLC0415 - seconds to import, and only here
 
@@ -35,7 +36,7 @@ def serve(store: str, artifacts: str, port: int) -> None:
     from mlflow.server.handlers import initialize_backend_stores  # noqa: PLC0415
 
     initialize_backend_stores(store, store, "mlflow-artifacts:/")
-    uvicorn.run(app, host=HOST, port=port, log_level="warning", timeout_graceful_shutdown=1)
+    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=1)
 
 
 if __name__ == "__main__":

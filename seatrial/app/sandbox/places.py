@@ -84,6 +84,11 @@ class Home:
         return self.root / "runs"
 
     @property
+    def releases(self) -> Path:
+        """One file for each release that runs now."""
+        return self.root / "releasing"
+
+    @property
     def secrets(self) -> Path:
         """Keys and credentials; only the owner may enter."""
         return self.root / "secrets"
@@ -179,6 +184,12 @@ def free_ports(count: int, *, but: frozenset[int] = frozenset()) -> list[int]:
         if port not in but and is_free(port):
             found.append(port)
     raise Unavailable(f"no {count} free ports between {_PORT_FIRST} and {_PORT_LAST}")
+
+
+def kept_ports(place: Home) -> dict[str, int]:
+    """Part → port, as the sandbox was given them last; empty: it never was up."""
+    ports = read_json(place.state).get("ports")
+    return {str(name): int(port) for name, port in ports.items()} if isinstance(ports, dict) else {}
 
 
 def chosen_ports(kept: Mapping[str, int], environment: Mapping[str, str]) -> dict[str, int]:
