@@ -1,0 +1,138 @@
+"""The process whose end ends the cluster: everything runs beneath it in its network, mount and process namespaces.
+
+It is found by its environment, never by a number in a file: a number may have become a stranger's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from infra.cluster.packages import SYSTEM_PATH
+from infra.cluster.places import CHECKOUT, Place
+from seatrial.errors import StepError, Unavailable
+
+IDENTITY_VARIABLE: Final = "SEATRIAL_CLUSTER"
+"""In the environment of the anchor alone: which cluster's it is."""
+
+_CLONE_NEWNET: Final = 0x40000000
+_GONE_WITHIN_S: Final = 10.0
+
+
+def anchors(processes: Iterable[tuple[int, Mapping[str, str]]], root: Path) -> list[int]:
+    """The pids of those (pid, environment) that hold the cluster at `root`."""
+    return [pid for pid, environment in processes if environment.get(IDENTITY_VARIABLE) == str(root)]
+
+
+def start(place: Place, command: list[str]) -> None:
+    """Run `command` as the first process of new namespaces, in a session of its own; it dies with the anchor."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, hard), hard))
+    namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    place.logs.mkdir(parents=True, exist_ok=True)
+    with (place.logs / "node.log").open("w") as log:
+        subprocess.Popen(
+            ["unshare", *namespaces, "--", *command],
+            cwd=CHECKOUT,
+            env={"PATH": SYSTEM_PATH, "HOME": str(place.root), IDENTITY_VARIABLE: str(place.root)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def find(place: Place) -> psutil.Process | None:
+    """The first process inside the namespaces, as the host sees it; None when the cluster does not run."""
+    for pid in anchors(_environments(), place.root):
+        try:
+            inside = psutil.Process(pid).children()
+        except psutil.NoSuchProcess:
+            continue
+        if inside:
+            return inside[0]
+    return None
+
+
+def enter(first: psutil.Process) -> None:
+    """Move this thread, and what it starts, into the cluster's network.
+
+    Raises:
+        Unavailable: The cluster ended meanwhile.
+    """
+    try:
+        with Path(f"/proc/{first.pid}/ns/net").open() as namespace:
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.setns(namespace.fileno(), _CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    except OSError as error:
+        raise Unavailable(
+            f"the cluster's network cannot be entered: {error}; is this root, is the cluster up?"
+        ) from error
+
+
+def guests(first: psutil.Process) -> list[psutil.Process]:
+    """Processes of the host that entered the cluster's network, without this one and those above it."""
+    network = os.stat(f"/proc/{first.pid}/ns/net").st_ino  # noqa: PTH116 - follows the link to the namespace
+    own = {os.getpid(), first.pid, *(parent.pid for parent in psutil.Process().parents())}
+    inside = {process.pid for process in first.children(recursive=True)}
+    return [p for p in psutil.process_iter() if p.pid not in own | inside and _network_of(p.pid) == network]
+
+
+def end(place: Place) -> bool:
+    """End the cluster's anchors at once, and with them every process beneath; whether there was any.
+
+    Raises:
+        StepError: One cannot be ended.
+    """
+    held = [psutil.Process(pid) for pid in anchors(_environments(), place.root) if psutil.pid_exists(pid)]
+    beneath = [process for holder in held for process in holder.children(recursive=True)]
+    for process in held:
+        process.kill()
+    _, alive = psutil.wait_procs([*held, *beneath], timeout=_GONE_WITHIN_S)
+    if alive:
+        raise StepError(f"these processes of the cluster cannot be ended: {[process.pid for process in alive]}")
+    return bool(held)
+
+
+def python() -> str:
+    """The interpreter that the first process runs by."""
+    return sys.executable
+
+
+def wait_for(place: Place, within_s: float) -> psutil.Process:
+    """The first process, as soon as it is there.
+
+    Raises:
+        Unavailable: It does not appear in time.
+    """
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if (first := find(place)) is not None:
+            return first
+        time.sleep(0.02)
+    raise Unavailable(f"the cluster's namespaces cannot be made; the log is {place.logs / 'node.log'}")
+
+
+def _environments() -> Iterable[tuple[int, Mapping[str, str]]]:
+    for process in psutil.process_iter():
+        try:
+            yield process.pid, process.environ()
+        except (psutil.Error, OSError):
+            continue
+
+
+def _network_of(pid: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}/ns/net").st_ino  # noqa: PTH116 - follows the link to the namespace
+    except OSError:
+        return 0

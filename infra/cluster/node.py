@@ -1,0 +1,56 @@
+"""The first process of the cluster's namespaces: lays out the node's network and mounts, then becomes supervisord.
+
+    python -m infra.cluster.node <supervisord.conf>
+
+Whatever it sets up ends with its namespaces. It changes nothing of the host.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from infra.cluster.packages import SYSTEM_PATH
+from infra.cluster.places import NODE_ADDRESS, NODE_BRIDGE
+
+PRIVATE: Final = ("/run/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers")
+"""Folders whose place is fixed in containerd, kubelet and network plugins: the cluster sees empty ones of its own."""
+
+_READ_ONLY: Final = ("/proc/sys/kernel", "/proc/sys/vm")
+"""The host's own settings, which kubelet would set to its liking."""
+
+_SETTINGS: Final = {
+    "net/ipv4/ip_forward": "1",
+    "net/bridge/bridge-nf-call-iptables": "1",  # a service's answer between two pods of one bridge passes its rules
+}
+
+
+def main() -> None:
+    """Set the node up, then run supervisord in this process's place."""
+    os.environ["PATH"] = SYSTEM_PATH
+    for folder in PRIVATE:
+        _run("mount", "-t", "tmpfs", "-o", "mode=0755", "seatrial", folder)
+    for folder in _READ_ONLY:
+        _run("mount", "--bind", folder, folder)
+        _run("mount", "-o", "remount,bind,ro", folder)
+    _run("mount", "--make-rshared", "/")  # as on any node: what kubelet mounts, containers see
+    _run("ip", "link", "set", "lo", "up")
+    _run("ip", "link", "add", NODE_BRIDGE, "type", "bridge")
+    _run("ip", "address", "add", f"{NODE_ADDRESS}/24", "dev", NODE_BRIDGE)
+    _run("ip", "link", "set", NODE_BRIDGE, "up")
+    for name, value in _SETTINGS.items():
+        Path("/proc/sys", name).write_text(value)
+    surroundings = {"PATH": SYSTEM_PATH, "HOME": os.environ["HOME"], "LANG": "C.UTF-8"}
+    command = [sys.executable, "-m", "supervisor.supervisord", "--nodaemon", "-c", sys.argv[1]]
+    os.execve(sys.executable, command, surroundings)  # noqa: S606 - it is to be this process
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()
