@@ -13,7 +13,7 @@ from typing import Final
 
 import typer
 
-from seatrial.app.commands import drill, people, predict, release, render, sandbox, status
+from seatrial.app.commands import drill, history, people, predict, release, render, sandbox, status
 from seatrial.app.commands._place import home
 from seatrial.errors import InvalidInput, StepError, shortened
 
@@ -51,6 +51,7 @@ app = typer.Typer(
 for command in (
     release.release,
     status.status,
+    history.history,
     predict.predict,
     people.rollback,
     people.settle,

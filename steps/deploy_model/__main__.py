@@ -6,7 +6,8 @@
     4  the route reaches it by header only; golden requests come back right; the champion still has all traffic
 
 Each part finds what an earlier attempt left and goes on from there. A candidate that does not get through is taken out
-of the route, and its service is deleted.
+of the route, and its service is deleted. The version that serves already is made whole where something of it is missing,
+and that is all: there is nothing to try.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ FAULTS_MAX: Final = 5
 WATCH_S: Final = 900.0
 """Seconds until run_canary must have taken over the watch; afterwards anybody's settle takes the candidate out."""
 
-Outcome = Literal["deployed", "not_ready", "wrong_answers", "superseded"]
+Outcome = Literal["deployed", "unchanged", "not_ready", "wrong_answers", "superseded"]
 DECISIONS: Final[dict[Outcome, Gated]] = {
     "deployed": "pass",
+    "unchanged": "none",
     "not_ready": "fail",
     "wrong_answers": "fail",
     "superseded": "inconclusive",
@@ -93,7 +95,7 @@ def run(inputs: Inputs, scratch: Path, ports: Ports) -> Outputs:
         outcome, reason = _deployed(candidate, ports, record)
     except Superseded as error:
         outcome, reason = "superseded", str(error)
-    if outcome != "deployed":
+    if outcome not in {"deployed", "unchanged"}:
         _take_out(candidate, ports, record, outcome)
     record.facts |= {"outcome": outcome, "reason": reason}
     (scratch / "record.json").write_bytes(digests.canonical(record.facts))
@@ -126,6 +128,8 @@ def _deployed(candidate: Candidate, ports: Ports, record: Record) -> tuple[Outco
     if faults:
         return "wrong_answers", faults[0]
     record.add("read_back", answers=_read_back(candidate, state, ports))
+    if state.champion == candidate.inputs.version and state.owner != candidate.inputs.release_id:
+        return "unchanged", f"v{candidate.inputs.version} serves already"
     return "deployed", ""
 
 

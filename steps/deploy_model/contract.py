@@ -11,7 +11,7 @@ from steps._contract import Contract, Gated, Step
 
 STEP = Step(
     summary="Start the version behind the gateway at weight 0 and see it answer right.",
-    needs=("store", "cluster", "gateway", "trust"),
+    needs=("store", "cluster", "gateway", "trust", "registry"),
     deadline_s=1800,
 )
 
@@ -33,7 +33,7 @@ class Outputs(Contract):
     """A candidate that is up, or why not."""
 
     decision: Gated = Field(default="none", description="pass: truly ready and golden answers right over the wire")
-    outcome: Literal["deployed", "not_ready", "wrong_answers", "superseded", "none"] = Field(
+    outcome: Literal["deployed", "unchanged", "not_ready", "wrong_answers", "superseded", "none"] = Field(
         default="none", description="what happened"
     )
     reason: str = Field(default="", description="why it was not deployed; empty: it was, or no end")

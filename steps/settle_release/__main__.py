@@ -84,6 +84,7 @@ def run(inputs: Inputs, scratch: Path, ports: Ports) -> Outputs:
         "release_id": inputs.release_id,
         "model_name": inputs.model_name,
         "version": version,
+        "at": ports.clock.now().isoformat(timespec="seconds"),
         "reason": inputs.reason,
         "reasons": _reasons(inputs, outcome, steps, ports.store),
         "exit_codes": logic.exit_codes(steps),
@@ -165,7 +166,9 @@ def _tidy(state: RouteState, trial: Trial, version: int | None, ports: Ports, su
     try:
         if trial.began and not trial.promoted:
             summary.facts["read_back"] = _read_back(state, ports)
-        summary.facts["deleted_services"] = clean(state, own=version, services=ports.services, store=ports.store)
+        book = Book(ports.store, ports.clock)
+        deleted = clean(state, own=version, services=ports.services, store=ports.store, book=book)
+        summary.facts["deleted_services"] = deleted
     except StepError as error:
         summary.note(f"services of {state.model_name} were left for the next settle: {error}")
 

@@ -54,6 +54,7 @@ def outcome_of(steps: Mapping[str, Node], trial: Trial) -> Outcome:
         (unchanged(steps), "unchanged"),
         (trial.frozen, "failed"),
         (trial.promoted or tried == "promoted", "promoted"),
+        (deployed == "unchanged", "unchanged"),
         ("superseded" in {deployed, tried}, "superseded"),
         (refused, "refused"),
         (back, "rolled_back"),

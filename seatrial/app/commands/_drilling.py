@@ -18,7 +18,7 @@ from seatrial import bundle, release
 from seatrial.app import drill as drills
 from seatrial.app.commands import _load
 from seatrial.app.commands._place import models_folder
-from seatrial.app.commands._ports import Ports, connect
+from seatrial.app.commands._ports import Local, connect
 from seatrial.app.commands._running import run_release
 from seatrial.app.views.outcome import Ended
 from seatrial.errors import IntegrityError, InvalidInput, Unavailable
@@ -54,7 +54,7 @@ class Drilled:
                 "champion_errors": self.champion_errors, "faults": list(self.faults)}  # fmt: skip
 
 
-def drilled(ports: Ports, model: str, fault: str, template: dict[str, Any], console: Console) -> Drilled:
+def drilled(ports: Local, model: str, fault: str, template: dict[str, Any], console: Console) -> Drilled:
     """Run the drill to its end.
 
     Raises:
@@ -99,7 +99,7 @@ def drilled(ports: Ports, model: str, fault: str, template: dict[str, Any], cons
     return replace(result, faults=tuple(_faults(ports, result)))
 
 
-def _champion(ports: Ports, model: str) -> int:
+def _champion(ports: Local, model: str) -> int:
     state = ports.router.read(model)
     if state.champion is None:
         raise InvalidInput(
@@ -110,14 +110,14 @@ def _champion(ports: Ports, model: str) -> int:
     return state.champion
 
 
-def _made(ports: Ports, model: str, champion: int, fault: str, folder: Path) -> drills.Drill:
+def _made(ports: Local, model: str, champion: int, fault: str, folder: Path) -> drills.Drill:
     """Write the drill's source and its requests."""
     spec = Spec.model_validate_json(ports.paper(model, champion, "spec.json"))
-    key = f"{bundle.prefix(ports.served(model, champion).bundle)}/{bundle.MODEL_FILE}"
+    key = f"{bundle.prefix(release.serving(ports.store, model, champion).bundle)}/{bundle.MODEL_FILE}"
     graph, replay = ports.store.read(key), ports.paper(model, champion, "replay.jsonl")
     if graph is None:
         raise IntegrityError(f"v{champion} of {model} serves, and the store has no {key}")
-    own = models_folder(Path(ports.sandbox.environment["seatrial-source"]["SEATRIAL_SOURCE"])) / model
+    own = models_folder(ports.source) / model
     made = drills.drill_source(graph, spec, fault, folder / "source", source=own)
     (folder / "clean.jsonl").write_bytes(replay)
     if made.marker is not None:
@@ -125,7 +125,7 @@ def _made(ports: Ports, model: str, champion: int, fault: str, folder: Path) -> 
     return made
 
 
-def _data_uri(ports: Ports, model: str, version: int) -> str:
+def _data_uri(ports: Local, model: str, version: int) -> str:
     """The data that the champion was made from."""
     reserved = json.loads(ports.store.read(release.reservation_key(model, version)) or b"{}")
     raw = ports.store.read(release.key(model, str(reserved.get("release_id", ""))))
@@ -134,7 +134,7 @@ def _data_uri(ports: Ports, model: str, version: int) -> str:
     return Release.model_validate_json(raw).data_uri
 
 
-def _errors(ports: Ports, model: str, version: int) -> int:
+def _errors(ports: Local, model: str, version: int) -> int:
     return ports.traffic.scrape(model).versions.get(version, ArmCounts(requests=0, errors=0)).errors
 
 
@@ -147,7 +147,7 @@ def _wait_for_load(log: Path) -> None:
 
 
 @contextmanager
-def _marking(ports: Ports, model: str, marker: Path) -> Iterator[None]:
+def _marking(ports: Local, model: str, marker: Path) -> Iterator[None]:
     """Switch the marker on when the candidate has weight."""
     over = threading.Event()
     thread = threading.Thread(target=_mark, args=(connect(ports.sandbox), model, marker, over.is_set), daemon=True)
@@ -159,7 +159,7 @@ def _marking(ports: Ports, model: str, marker: Path) -> Iterator[None]:
         thread.join(timeout=5)
 
 
-def _mark(ports: Ports, model: str, marker: Path, over: Callable[[], bool]) -> None:
+def _mark(ports: Local, model: str, marker: Path, over: Callable[[], bool]) -> None:
     while not over():
         with suppress(Unavailable):  # the route is looked at again
             state = ports.router.read(model)
@@ -169,7 +169,7 @@ def _mark(ports: Ports, model: str, marker: Path, over: Callable[[], bool]) -> N
         time.sleep(LOOK_S)
 
 
-def _faults(ports: Ports, drill: Drilled) -> Iterator[str]:
+def _faults(ports: Local, drill: Drilled) -> Iterator[str]:
     """What did not go as it must."""
     ended, seen, champion = drill.ended, drill.seen, f"v{drill.champion}"
     state = ports.router.read(ended.model)

@@ -12,17 +12,20 @@ from typing import Any, Final
 import yaml
 from rich.console import Console
 
-from seatrial.app import runner
+from seatrial import release
+from seatrial.app import runner, sandbox
 from seatrial.app.commands._place import TEMPLATES
-from seatrial.app.commands._ports import Ports
-from seatrial.app.views.follow import Observe, following
+from seatrial.app.commands._ports import Local, Ports
+from seatrial.app.views.follow import following
 from seatrial.app.views.outcome import Ended
 from seatrial.app.views.steps import Line, lines
 from seatrial.app.views.words import error_in
 from seatrial.errors import IntegrityError, InvalidInput, Unavailable
-from seatrial.release import EXIT_CODES
 
 SETTLE: Final = "settle-release"
+ROLL_OUT: Final = "roll-out"
+INTERRUPTED: Final = 130
+"""As shells say it of what Ctrl-C ended."""
 _PASSED_ON: Final = {InvalidInput.exit_code, Unavailable.exit_code, IntegrityError.exit_code}
 
 
@@ -47,14 +50,26 @@ def release_template(model: str) -> dict[str, Any]:
     return template
 
 
+def again(ports: Ports, model: str, version: int) -> dict[str, str]:
+    """What roll-out alone takes to roll out a version that the store knows.
+
+    Raises:
+        InvalidInput: The store does not know it.
+    """
+    known = release.served(ports.store, model, version)
+    if known is None:
+        raise InvalidInput(f"no v{version} of {model} was ever deployed: `seatrial status {model}` names the latest")
+    return {"version": str(version), "image": known.image, "bundle-digest": known.bundle}
+
+
 def run_release(
-    ports: Ports,
+    ports: Local,
     template: dict[str, Any],
     parameters: Mapping[str, str],
     *,
     environment: Mapping[str, Mapping[str, str]],
     console: Console,
-    also: Observe | None = None,
+    entrypoint: str | None = None,
 ) -> Ended:
     """Run it to its end, shown on `console`.
 
@@ -64,26 +79,27 @@ def run_release(
         parameters: Of the workflow.
         environment: What steps find.
         console: Where it is shown; a quiet one shows nothing.
-        also: Called at each change as well.
+        entrypoint: The template to start; None: the whole.
     """
     model, started = parameters["MODEL_NAME"], time.monotonic()
-    with following(template, ports.runs, console, title=f"release {model}") as show:
-
-        def observe(workflow: dict[str, Any]) -> None:
-            show(workflow)
-            if also is not None:
-                also(workflow)
-
+    what = f"release {model}"
+    with (
+        sandbox.releasing(ports.sandbox.home, what) as told,
+        following(template, ports.runs, console, title=what) as show,
+    ):
         workflow = runner.run(
             template,
             parameters=parameters,
             environment=environment,
             runs=ports.runs,
             locks=ports.locks,
-            observe=observe,
+            observe=show,
+            entrypoint=entrypoint,
         )
+        word = told()
     reports = _reports(workflow, ports.runs, ports.sandbox.home / "reports" / model)
-    return ended(model, template, workflow, ports.runs, seconds=time.monotonic() - started, reports=reports)
+    seconds = time.monotonic() - started
+    return ended(model, template, workflow, ports.runs, seconds=seconds, reports=reports, word=word)
 
 
 def ended(
@@ -94,13 +110,24 @@ def ended(
     *,
     seconds: float,
     reports: tuple[Path, ...] = (),
+    word: str = "",
 ) -> Ended:
-    """How a finished run ended: as settle_release says; without its word it failed."""
+    """How a finished run ended: as settle_release says; without its word it failed.
+
+    Args:
+        model: What was released.
+        template: The release.
+        workflow: The run.
+        runs: Where its logs and files are.
+        seconds: It took so long.
+        reports: Of its gates.
+        word: Why it was stopped, where that was not a person's Ctrl-C.
+    """
     steps = [line for line in lines(template, workflow) if not line.group]
     run = str(workflow["metadata"]["name"])
     summary = _summary(workflow, runs)
     outcome = summary.get("outcome", "failed")
-    outcome = outcome if outcome in EXIT_CODES else "failed"
+    outcome = outcome if outcome in release.EXIT_CODES else "failed"
     broken = [step for step in steps if step.phase in {"Failed", "Error"}]
     # settle_release is red by its word unless promoted or unchanged: without its word, it is what failed.
     failed = next((step for step in broken if step.name != SETTLE or not summary), None)
@@ -108,11 +135,15 @@ def ended(
     if failed is not None and outcome not in {"promoted", "refused"}:
         why = error_in(runs / run / failed.node_id / "main.log") or failed.message
         reasons = (f"{failed.name}: {why}", *reasons[1:])
+    stopped = bool(workflow.get("spec", {}).get("shutdown"))
+    if stopped and outcome not in {"promoted", "refused"}:
+        where = f" while {failed.name} ran" if failed is not None else ""
+        reasons = (f"{word or 'it was stopped'}{where}", *reasons[1:])
     return Ended(
         outcome=outcome,
         model=model,
         version=summary.get("version") or (_version(steps) if outcome != "failed" else None),
-        exit_code=_exit_code(outcome, workflow, failed),
+        exit_code=_stopped_code(word) if stopped and outcome == "failed" else _exit_code(outcome, workflow, failed),
         seconds=seconds,
         reasons=reasons,
         bundle=summary.get("bundle"),
@@ -123,10 +154,15 @@ def ended(
     )
 
 
+def _stopped_code(word: str) -> int:
+    """Of a release that was stopped: its sandbox is away, or a person said Ctrl-C."""
+    return Unavailable.exit_code if word else INTERRUPTED
+
+
 def _exit_code(outcome: str, workflow: Mapping[str, Any], failed: Line | None) -> int:
     """Of the outcome; a release that failed has the code of the step that did."""
     if outcome != "failed" or failed is None:
-        return next(code for known, code in EXIT_CODES.items() if known == outcome)
+        return next(code for known, code in release.EXIT_CODES.items() if known == outcome)
     node = workflow["status"]["nodes"].get(failed.node_id, {})
     code = str((node.get("outputs") or {}).get("exitCode", ""))
     return int(code) if code.isdigit() and int(code) in _PASSED_ON else 1

@@ -24,13 +24,15 @@ def drill(
         seatrial drill cart_abandonment --fault errors
 
     Exit codes: 0 the candidate was rolled back, the champion answers everything, and nothing was lost outside the
-    candidate's share; 1 otherwise; 78 nobody serves the model.
+    candidate's share; 1 otherwise; 78 nobody serves the model, or somebody changed its route by hand.
     """
+    from seatrial import route  # noqa: PLC0415
     from seatrial.app.commands import _console, _drilling, _leftovers, _running, _sandbox  # noqa: PLC0415
     from seatrial.app.views import drill as view  # noqa: PLC0415
     from seatrial.app.views import outcome  # noqa: PLC0415
 
     ports = _sandbox.serving(model)
+    route.ours(ports.router.read(model))
     template = _running.release_template(model)
     console = _console.console(as_json=as_json)
     _leftovers.settle_leftovers(ports, [model], _console.say_to(console))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seatrial.app.commands._place import NAMESPACE, Context, Namespace, serving
 from seatrial.errors import StepError
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model's name, lik
 def rollback(
     model: Model,
     reason: Annotated[str, typer.Option(help="Why, in a sentence; it goes into the ledger.")] = "a person went back",
+    context: Context = None,
+    namespace: Namespace = NAMESPACE,
 ) -> int:
     """Go back: a candidate is taken out; without one, the previous version serves again.
 
@@ -34,9 +37,9 @@ def rollback(
     Exit codes: 0 done, 78 nothing to go back to (the route stays as it is), 75 the gateway or the API is away.
     """
     from seatrial import route  # noqa: PLC0415
-    from seatrial.app.commands import _console, _ports, _sandbox  # noqa: PLC0415
+    from seatrial.app.commands import _console, _ports  # noqa: PLC0415
 
-    ports = _sandbox.serving(model)
+    _, ports = serving(model, context, namespace)
     seen = ports.router.read(model)
     leaving = seen.candidate or seen.champion
     after = ports.router.change(
@@ -49,35 +52,49 @@ def rollback(
     return 0
 
 
-def settle(model: Model) -> int:
+def settle(
+    model: Model,
+    from_ledger: Annotated[bool, typer.Option("--from-ledger", help="The route was lost: make it again.")] = False,  # noqa: FBT002
+    context: Context = None,
+    namespace: Namespace = NAMESPACE,
+) -> int:
     """Put right what an earlier crash left: a candidate that nobody watches, services that nobody needs.
+
+    With --from-ledger a route that was lost is made again: the version that served last serves, if its service is
+    there still. A route that is there is never touched by that.
 
     Example:
         seatrial settle cart_abandonment
 
-    Exit codes: 0 done, 78 somebody changed the route by hand, 75 the API is away.
+    Exit codes: 0 done, 78 somebody changed the route by hand, or there is nothing to make from the ledger; 75 the API
+    is away; 76 the ledger was altered.
     """
-    from seatrial.app.commands import _console, _leftovers, _sandbox  # noqa: PLC0415
-    from steps.settle_release.cleaning import clean  # noqa: PLC0415
+    from seatrial import route  # noqa: PLC0415
+    from seatrial.app.commands import _console, _restoring  # noqa: PLC0415
 
-    ports = _sandbox.serving(model)
+    place, ports = serving(model, context, namespace)
     console = _console.console()
-    _leftovers.settle_leftovers(ports, [model], _console.say_to(console))
+    if from_ledger:
+        restored = _restoring.restored(ports, model)
+        console.print(f"restored {model}: {who_answers(ports, restored)}", markup=False)
+        return 0
+    place.settle(model, _console.say_to(console))
     state = ports.router.read(model)
-    deleted = [] if state.foreign else clean(state, own=None, services=ports.services, store=ports.store)
-    for name in deleted:
-        console.print(f"deleted {name}: nobody needs it", markup=False)
+    route.ours(state)
     console.print(f"settled {model}: {_serves(state)}", markup=False)
     return 0
 
 
 def adopt(
-    model: Model, reason: Annotated[str, typer.Option(help="Why the weights found are meant; it goes into the ledger.")]
+    model: Model,
+    reason: Annotated[str, typer.Option(help="Why the weights found are meant; it goes into the ledger.")],
+    context: Context = None,
+    namespace: Namespace = NAMESPACE,
 ) -> int:
     """Say that weights which somebody wrote by hand are meant, so that automation goes on from there.
 
     A version with all of the traffic becomes champion. Weights shared by two stay for 24 hours; then `settle` gives
-    the champion everything.
+    the champion everything. A version without a service is never adopted.
 
     Example:
         seatrial adopt cart_abandonment --reason "moved by hand during the incident"
@@ -85,13 +102,16 @@ def adopt(
     Exit codes: 0 done, or nothing to adopt; 78 weights that cannot be adopted.
     """
     from seatrial import route  # noqa: PLC0415
-    from seatrial.app.commands import _console, _ports, _sandbox  # noqa: PLC0415
+    from seatrial.app.commands import _console, _ports  # noqa: PLC0415
+    from steps.settle_release.cleaning import versions_of  # noqa: PLC0415
 
-    ports = _sandbox.serving(model)
+    _, ports = serving(model, context, namespace)
     before = ports.router.read(model)
+    running = versions_of(ports.services, model)
+    until = ports.clock.now() + ADOPTED_FOR
     after = ports.router.change(
         model,
-        lambda state: route.adopt(state, owner=_ports.person(), watched_until=ports.clock.now() + ADOPTED_FOR),
+        lambda state: route.adopt(state, owner=_ports.person(), watched_until=until, running=running),
         action="adopt",
         reason=reason,
     )

@@ -16,19 +16,20 @@ def page(facts: Mapping[str, Any]) -> Group:
 
 
 def _parts_of(facts: Mapping[str, Any]) -> Iterator[RenderableType]:
-    if facts["sandbox"] == "down":
+    if facts.get("sandbox") == "down":
         yield Text("the sandbox is down: nobody serves; `seatrial up` starts it, with what it served before")
     for model in facts["models"]:
         yield _serving(model)
         if model["services"]:
             yield _table("service", "ready", "why", rows=[(s["name"], s["ready"], s["why"]) for s in model["services"]])
         if model["outcomes"]:
-            yield _table("release", "version", "why", rows=[_outcome(facts) for facts in model["outcomes"]])
+            yield _table("release", "version", "ended", "why", rows=[_outcome(facts) for facts in model["outcomes"]])
         for trouble in model["trouble"]:
             yield Text(f"  ! {trouble}", style="yellow")
         yield Text()
     rows = [(p["name"], p["state"], str(p["pid"] or ""), str(p["port"] or ""), p["note"]) for p in facts["parts"]]
-    yield _table("part", "state", "pid", "port", "note", rows=rows)
+    if rows:
+        yield _table("part", "state", "pid", "port", "note", rows=rows)
 
 
 def _serving(model: Mapping[str, Any]) -> Table:
@@ -41,6 +42,22 @@ def _serving(model: Mapping[str, Any]) -> Table:
 
 
 def _lines(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if model["route_known"]:
+        yield from _route(model)
+    else:
+        yield "route", "cannot be read: who is to serve is not known"
+        if model["ledger"]:
+            yield "served last", f"{_version(model['ledger']['champion'])}, by the ledger"
+    yield (
+        "answers",
+        ", ".join(f"{who} {count} of {sum(model['answers'].values())}" for who, count in model["answers"].items())
+        or "not counted",
+    )
+    if model.get("owner"):
+        yield "last change", f"{model['last_change']} by {model['owner']}: {model['reason']}"
+
+
+def _route(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     weights = ", ".join(f"v{version} {percent} %" for version, percent in model["weights"].items())
     yield "champion", _version(model["champion"])
     yield "previous", _version(model["previous"])
@@ -50,17 +67,13 @@ def _lines(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "weights", weights or "no traffic"
     if model["changed_by_hand"]:
         yield "CHANGED BY HAND", "automation waits for `seatrial adopt` or `seatrial rollback`"
-    yield (
-        "answers",
-        ", ".join(f"{who} {count} of {sum(model['answers'].values())}" for who, count in model["answers"].items()),
-    )
-    if model["owner"]:
-        yield "last change", f"{model['last_change']} by {model['owner']}: {model['reason']}"
 
 
-def _outcome(facts: Mapping[str, Any]) -> tuple[str, str, str]:
+def _outcome(facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
     reasons = facts.get("reasons") or ()
-    return str(facts.get("outcome", "?")), _version(facts.get("version")), str(reasons[0]) if reasons else ""
+    version = "" if facts.get("version") is None else f"v{facts['version']}"
+    ended = str(facts.get("at") or "")[:16].replace("T", " ")
+    return str(facts.get("outcome", "?")), version, ended, str(reasons[0]) if reasons else ""
 
 
 def _table(*columns: str, rows: Sequence[tuple[str, ...]]) -> Table:

@@ -66,7 +66,8 @@ def lines(template: Mapping[str, Any], workflow: Mapping[str, Any]) -> list[Line
     templates = {entry["name"]: entry for entry in spec["templates"]}
     nodes = {str(node["displayName"]): node for node in workflow.get("status", {}).get("nodes", {}).values()}
     known = workflow.get("status", {}).get("nodes", {})
-    found = list(_below(templates, templates[spec["entrypoint"]], nodes, known, 0))
+    start = workflow.get("spec", {}).get("entrypoint") or spec["entrypoint"]
+    found = list(_below(templates, templates[start], nodes, known, 0))
     leave = spec.get("hooks", {}).get("exit")
     if leave:
         name = f"{workflow.get('metadata', {}).get('name', '')}.onExit"

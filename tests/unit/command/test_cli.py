@@ -17,7 +17,7 @@ from seatrial.app import cli
 from seatrial.app.commands import _ports
 from seatrial.app.commands._place import ROOT
 
-COMMANDS = ("release", "status", "predict", "rollback", "settle", "adopt", "drill", "up", "down", "render")
+COMMANDS = ("release", "status", "history", "predict", "rollback", "settle", "adopt", "drill", "up", "down", "render")
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "A b", "$(id)", "{{x}}", "a" * 31, "", "nobody"])
-@pytest.mark.parametrize("command", ["release", "status", "predict", "rollback", "settle", "drill"])
+@pytest.mark.parametrize("command", ["release", "status", "history", "predict", "rollback", "settle", "drill"])
 def test_a_model_that_is_none_is_refused_with_the_known_ones_and_nothing_is_started(
     command: str, name: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

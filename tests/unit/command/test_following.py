@@ -166,3 +166,39 @@ def test_without_the_word_of_settle_release_a_run_failed(tmp_path: Path) -> None
     )
     over = ended("m", TEMPLATE, seen, tmp_path, seconds=1)
     assert (over.outcome, over.exit_code, over.reasons) == ("failed", 1, ("settle-release: gone",))
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "reason"),
+    [
+        ("", 130, "it was stopped while train-model ran"),
+        ("the sandbox was taken down", 75, "the sandbox was taken down while train-model ran"),
+    ],
+)
+@pytest.mark.parametrize("how", ["Stop", "Terminate"])
+def test_a_release_that_was_stopped_says_so_and_is_no_bug(
+    how: str, word: str, code: int, reason: str, tmp_path: Path
+) -> None:
+    log(tmp_path, "train-model", {"event": "training", "rows": 12})
+    killed = node("train-model", "Failed", message="workflow shutdown with strategy: Stop", outputs={"exitCode": "143"})
+    told = [with_summary(tmp_path, {"outcome": "failed", "reasons": ["a"]})] if how == "Stop" else []
+    seen = {**workflow(killed, *told), "spec": {"shutdown": how}}
+    over = ended("m", TEMPLATE, seen, tmp_path, seconds=1, word=word)
+    assert (over.outcome, over.exit_code, over.reasons[0]) == ("failed", code, reason)
+
+
+def test_a_release_that_was_stopped_in_the_canary_has_gone_back_and_says_why(tmp_path: Path) -> None:
+    facts = {"outcome": "rolled_back", "version": 2, "reasons": ["run-canary: Failed (exit 143)"]}
+    killed = node("train-model", "Failed", message="workflow shutdown with strategy: Stop")
+    seen = {**workflow(killed, with_summary(tmp_path, facts)), "spec": {"shutdown": "Stop"}}
+    over = ended("m", TEMPLATE, seen, tmp_path, seconds=1)
+    assert (over.outcome, over.exit_code, over.reasons) == (
+        "rolled_back", 11, ("it was stopped while train-model ran",)
+    )  # fmt: skip
+
+
+def test_a_release_that_was_promoted_before_the_stop_came_is_promoted(tmp_path: Path) -> None:
+    told = with_summary(tmp_path, {"outcome": "promoted", "version": 2}, phase="Succeeded")
+    seen = {**workflow(node("train-model", "Succeeded"), told), "spec": {"shutdown": "Stop"}}
+    over = ended("m", TEMPLATE, seen, tmp_path, seconds=1)
+    assert (over.outcome, over.exit_code, over.reasons) == ("promoted", 0, ())

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes_serving import NAMESPACE, START, FakeClock, MemoryRoutes, MemoryServices, MemoryStore
+from fakes_commands import world_of
+from fakes_serving import NAMESPACE, START
 
-from seatrial.app.commands._leftovers import settle_leftovers
-from seatrial.app.commands._ports import Ports
+from seatrial import release
+from seatrial.app.commands._leftovers import WHY, settle, settle_leftovers
+from seatrial.app.commands._ports import Local
 from seatrial.app.runner.locks import Locks
-from seatrial.app.sandbox import Sandbox
-from seatrial.ledger import Book
+from seatrial.errors import Frozen
 from seatrial.route import Router, RouteState
 
 MODEL = "cart_abandonment"
@@ -21,33 +23,7 @@ RELEASE = "bf04435f-2fc8-49b7-a326-c47516015b87"
 LATER = START + timedelta(hours=1)
 
 
-def ports(home: Path) -> Ports:
-    clock, store = FakeClock(), MemoryStore()
-    book = Book(store, clock)
-    unused: Any = None  # a crash is put right without asking anybody
-    return Ports(
-        sandbox=Sandbox(
-            home=home,
-            gateway_url="",
-            gateway_metrics_url="",
-            control_url="",
-            store_url="",
-            tracking_url="",
-            kubeconfig=home,
-            namespace=NAMESPACE,
-            environment={},
-        ),
-        store=store,
-        services=MemoryServices(),
-        router=Router(MemoryRoutes(), clock, namespace=NAMESPACE, book=book),
-        predictions=unused,
-        traffic=unused,
-        clock=clock,
-        book=book,
-    )
-
-
-def on_trial(world: Ports, owner: str, until: datetime) -> None:
+def on_trial(world: Local, owner: str, until: datetime) -> None:
     """v1 serves, v2 is on trial."""
     state = RouteState(
         model_name=MODEL,
@@ -65,7 +41,7 @@ def on_trial(world: Ports, owner: str, until: datetime) -> None:
 def test_a_candidate_whose_release_is_gone_is_taken_out_however_long_it_was_to_be_watched(
     until: datetime, tmp_path: Path
 ) -> None:
-    world, said = ports(tmp_path), list[str]()
+    world, said = world_of(tmp_path), list[str]()
     on_trial(world, RELEASE, until)
     settle_leftovers(world, [MODEL], said.append)
     after = world.router.read(MODEL)
@@ -75,7 +51,7 @@ def test_a_candidate_whose_release_is_gone_is_taken_out_however_long_it_was_to_b
 
 
 def test_a_candidate_whose_release_is_alive_stays(tmp_path: Path) -> None:
-    world = ports(tmp_path)
+    world = world_of(tmp_path)
     on_trial(world, RELEASE, LATER)
     alive = Locks(tmp_path / "locks", "release-x")
     assert alive.acquire(f"{NAMESPACE}/Mutex/roll-out-{MODEL}")
@@ -85,14 +61,14 @@ def test_a_candidate_whose_release_is_alive_stays(tmp_path: Path) -> None:
 
 
 def test_a_person_who_adopted_weights_answers_for_them_until_the_time_said(tmp_path: Path) -> None:
-    world = ports(tmp_path)
+    world = world_of(tmp_path)
     on_trial(world, "alice", LATER)
     settle_leftovers(world, [MODEL], pytest.fail)
     assert world.router.read(MODEL).candidate == 2
 
 
 def test_a_route_changed_by_hand_is_named_and_left_alone(tmp_path: Path) -> None:
-    world, said = ports(tmp_path), list[str]()
+    world, said = world_of(tmp_path), list[str]()
     on_trial(world, RELEASE, START)
     routes: Any = world.router._routes
     manifest = routes.get("cart-abandonment")
@@ -108,7 +84,7 @@ def test_a_route_changed_by_hand_is_named_and_left_alone(tmp_path: Path) -> None
 
 def test_a_change_that_its_writer_did_not_come_to_record_is_recorded(tmp_path: Path) -> None:
     """Killed between the promotion and its ledger entry."""
-    world = ports(tmp_path)
+    world = world_of(tmp_path)
     promoted = RouteState(model_name=MODEL, exists=True, champion=1, weights={1: 100}, owner=RELEASE)
     unrecorded = Router(world.router._routes, world.clock, namespace=NAMESPACE)
     unrecorded.change(MODEL, lambda _: promoted, action="promote", reason="first")
@@ -117,3 +93,69 @@ def test_a_change_that_its_writer_did_not_come_to_record_is_recorded(tmp_path: P
     assert (entry.action, entry.by, entry.reason, entry.weights) == ("promote", RELEASE, "first", {"1": 100})
     settle_leftovers(world, [MODEL], pytest.fail)
     assert len(world.book.entries(MODEL)) == 1
+
+
+def killed_between_service_and_route(world: Local) -> None:
+    """v1 serves; the release of v2 made its service, and died."""
+    serving = RouteState(model_name=MODEL, exists=True, champion=1, weights={1: 100}, owner="r1")
+    world.router.change(MODEL, lambda _: serving, action="promote", reason="test")
+    store: Any = world.store
+    store.objects[release.reservation_key(MODEL, 2)] = json.dumps({"release_id": RELEASE}).encode()
+    services: Any = world.services
+    for version in (1, 2):
+        services.put(MODEL, version)
+
+
+def test_a_release_killed_between_service_and_route_leaves_no_service_and_gets_its_outcome(tmp_path: Path) -> None:
+    world, said = world_of(tmp_path), list[str]()
+    killed_between_service_and_route(world)
+    settle_leftovers(world, [MODEL], said.append)
+    assert world.services.names(MODEL) == ["cart-abandonment-v1"]
+    assert said == ["deleted cart-abandonment-v2: nobody needs it"]
+    (end,) = world.releases(MODEL)
+    assert (end["outcome"], end["version"], end["reasons"]) == ("failed", 2, [WHY])
+
+
+def test_an_outcome_that_the_release_itself_wrote_stands(tmp_path: Path) -> None:
+    world = world_of(tmp_path)
+    killed_between_service_and_route(world)
+    world.store.write(release.outcome_key(MODEL, RELEASE), b'{"outcome": "refused"}')
+    settle_leftovers(world, [MODEL], lambda _: None)
+    assert world.releases(MODEL) == [{"outcome": "refused"}]
+
+
+def test_what_a_living_roll_out_has_just_started_stays(tmp_path: Path) -> None:
+    world = world_of(tmp_path)
+    killed_between_service_and_route(world)
+    alive = Locks(tmp_path / "locks", "release-x")
+    assert alive.acquire(f"{NAMESPACE}/Mutex/roll-out-{MODEL}")
+    settle_leftovers(world, [MODEL], pytest.fail)
+    assert len(world.services.names(MODEL)) == 2
+    alive.release_all()
+
+
+def test_where_the_route_was_lost_nothing_that_could_serve_again_is_deleted(tmp_path: Path) -> None:
+    world = world_of(tmp_path)
+    killed_between_service_and_route(world)
+    routes: Any = world.router._routes
+    routes.objects.clear()
+    settle_leftovers(world, [MODEL], pytest.fail)
+    assert len(world.services.names(MODEL)) == 2
+
+
+def test_a_candidate_taken_out_gets_its_outcome(tmp_path: Path) -> None:
+    world = world_of(tmp_path)
+    on_trial(world, RELEASE, LATER)
+    world.store.write(release.reservation_key(MODEL, 2), json.dumps({"release_id": RELEASE}).encode())
+    settle_leftovers(world, [MODEL], lambda _: None)
+    assert [(end["outcome"], end["version"]) for end in world.releases(MODEL)] == [("rolled_back", 2)]
+
+
+def test_settling_a_route_changed_by_hand_is_refused(tmp_path: Path) -> None:
+    world = world_of(tmp_path)
+    killed_between_service_and_route(world)
+    routes: Any = world.router._routes
+    routes.by_hand("cart-abandonment", {"cart-abandonment-v2-predictor": 100})
+    with pytest.raises(Frozen):
+        settle(world, MODEL, pytest.fail)
+    assert len(world.services.names(MODEL)) == 2

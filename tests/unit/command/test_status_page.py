@@ -13,6 +13,8 @@ from seatrial.app.views.status import page
 
 MODEL: dict[str, Any] = {
     "model": "cart_abandonment",
+    "route_known": True,
+    "ledger": {"champion": 1},
     "champion": 1,
     "previous": None,
     "candidate": None,
@@ -24,7 +26,7 @@ MODEL: dict[str, Any] = {
     "watched_until": None,
     "answers": {"v1": 9, "status 503": 1},
     "services": [{"name": "cart-abandonment-v1", "ready": "False", "why": "MinimumReplicasUnavailable"}],
-    "outcomes": [{"outcome": "refused", "version": 2, "reasons": ["unique_ids: 3"]}],
+    "outcomes": [{"outcome": "refused", "version": 2, "at": "2026-01-01T12:30:00+00:00", "reasons": ["unique_ids: 3"]}],
     "trouble": [],
 }
 PART = {"name": "gateway", "state": "running", "pid": 7, "port": 8080, "note": ""}
@@ -45,6 +47,7 @@ def shown(**facts: Any) -> str:
         "rollback by alice: complaints [red]",
         "MinimumReplicasUnavailable",
         "unique_ids: 3",
+        "2026-01-01 12:30",
         "8080",
     ],
 )
@@ -65,6 +68,13 @@ def test_a_route_changed_by_hand_stands_out() -> None:
 
 def test_what_could_not_be_found_out_is_said() -> None:
     assert "! the store is away" in shown(trouble=["the store is away"])
+
+
+def test_a_route_that_cannot_be_read_is_not_taken_for_nobody() -> None:
+    page_of = shown(route_known=False, trouble=["the API is away"])
+    assert "cannot be read: who is to serve is not known" in page_of
+    assert "v1, by the ledger" in page_of
+    assert "nobody" not in page_of
 
 
 def test_a_sandbox_that_is_down_serves_nobody() -> None:

@@ -187,6 +187,19 @@ def test_what_serves_already_stays_as_it_is(rollout: Rollout) -> None:
     assert rollout.router.read(MODEL) == before
 
 
+def test_rolling_out_alone_what_serves_already_makes_it_whole_and_tries_nothing(rollout: Rollout) -> None:
+    rollout.deploy(2)
+    rollout.router.change(
+        MODEL, lambda s: route.promote(s, version=2, owner="uid-2"), action="promote", reason="passed"
+    )
+    before = rollout.router.read(MODEL)
+    rollout.services.delete("tea-orders-v2")
+    outputs = rollout.deploy(2, release_id="uid-again")
+    assert (outputs.outcome, outputs.decision) == ("unchanged", "none")
+    assert "tea-orders-v2" in rollout.services.objects
+    assert rollout.router.read(MODEL) == before
+
+
 def test_a_champion_that_fails_a_redeploy_is_not_deleted(rollout: Rollout) -> None:
     rollout.deploy(2)
     rollout.router.change(

@@ -330,6 +330,24 @@ def test_services_of_older_versions_go_and_a_newer_one_that_starts_stays(world: 
     assert summary(outputs)["deleted_services"] == ["tea-orders-v1", "tea-orders-v5"]
 
 
+def test_rolling_out_what_serves_already_is_unchanged(world: World) -> None:
+    world.promote(2)
+    world.happened(deploy_model={"decision": "none", "outcome": "unchanged", "reason": "v2 serves already"})
+    assert world.settle(2, release_id="uid-again").outcome == "unchanged"
+    assert world.router.read(MODEL).weights == {2: 100}
+    assert world.versions() == ["tea-orders-v1", "tea-orders-v2"]
+
+
+def test_where_the_route_was_lost_the_services_that_could_serve_again_stay(world: World) -> None:
+    world.promote(2)
+    world.routes.objects.clear()
+    world.store.objects[release.outcome_key(MODEL, "uid-1")] = b"{}"
+    world.happened(resolve_release=78)
+    outputs = world.settle(9)
+    assert outputs.outcome == "failed"
+    assert world.versions() == ["tea-orders-v1", "tea-orders-v2"]
+
+
 def test_the_outcome_is_kept_in_the_store(world: World) -> None:
     world.happened(deploy_model=DEPLOYED, run_canary=137)
     world.settle()
