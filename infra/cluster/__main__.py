@@ -5,72 +5,117 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable, Mapping
+from typing import Final
 
-from infra.cluster import anchor, lifecycle, packages, versions
 from infra.cluster import build as building
+from infra.cluster import inside, lifecycle, packages, status, versions
+from infra.cluster.cluster import Cluster
 from infra.cluster.places import CHECKOUT, cache, place_of
-from seatrial.errors import StepError, Unavailable
+from seatrial.errors import InvalidInput, StepError
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m infra.cluster")
-    commands = parser.add_subparsers(dest="command", required=True)
-    b = commands.add_parser("build")
-    b.add_argument("--install", action="store_true")
-    u = commands.add_parser("up")
-    u.add_argument("--install", action="store_true")
-    d = commands.add_parser("down")
-    d.add_argument("--wipe", action="store_true")
-    for n in ("start", "stop", "restart"):
-        p = commands.add_parser(n)
-        p.add_argument("name")
-    e = commands.add_parser("exec")
-    e.add_argument("argv", nargs=argparse.REMAINDER)
-    a = parser.parse_args()
+    """Run the command line; give back the exit code."""
+    options = _parser().parse_args()
     try:
-        return run(a)
+        _COMMANDS[options.command](options)
     except StepError as error:
         say(str(error))
         return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
 
 
 def say(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    """One line for people."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
-def run(a: argparse.Namespace) -> int:
-    v = versions.read()
-    place = place_of(CHECKOUT)
-    if a.command in ("build", "up"):
-        packages.ensure(v.packages, install=a.install or os.environ.get("CI") == "true", say=say)
-        programs = building.build(cache(), v, say)
-        if a.command == "build":
-            return 0
-    else:
-        programs = building.found(cache(), v)
-    cluster = lifecycle.Cluster(place, programs, v, say)
-    if a.command == "up":
-        lifecycle.up(cluster)
-    elif a.command == "down":
-        lifecycle.down(cluster, wipe=a.wipe)
-    elif a.command in ("start", "stop", "restart"):
-        getattr(lifecycle, a.command)(cluster, a.name)
-    elif a.command == "exec":
-        first = anchor.find(place)
-        if first is None:
-            raise Unavailable("the cluster is not up")
-        anchor.enter(first)
-        argv = a.argv[1:] if a.argv[:1] == ["--"] else a.argv
-        env = {
-            **os.environ,
-            "KUBECONFIG": str(place.kubeconfig),
-            "KUBECACHEDIR": str(place.root / "kubectl-cache"),
-            "PATH": f"{place.bin}:{os.environ['PATH']}",
-            "CONTAINERD_ADDRESS": str(place.containerd_socket),
-            "CONTAINERD_NAMESPACE": "k8s.io",
-        }
-        os.execvpe(argv[0], argv, env)
-    return 0
+def _built(options: argparse.Namespace) -> Cluster:
+    wanted = versions.read()
+    packages.ensure(wanted.packages, install=options.install or os.environ.get("CI") == "true", say=say)
+    return Cluster(place_of(CHECKOUT), building.build(cache(), wanted, say), wanted, say)
+
+
+def _found() -> Cluster:
+    wanted = versions.read()
+    return Cluster(place_of(CHECKOUT), building.found(cache(), wanted), wanted, say)
+
+
+def _build(options: argparse.Namespace) -> None:
+    lifecycle.prepare(_built(options))
+    say(f"every program lies in {cache()}")
+
+
+def _up(options: argparse.Namespace) -> None:
+    _require_root()
+    lifecycle.up(_built(options))
+
+
+def _down(options: argparse.Namespace) -> None:
+    _require_root()
+    lifecycle.down(_found(), wipe=options.wipe)
+
+
+def _status(options: argparse.Namespace) -> None:
+    sys.stdout.write(status.as_json(_found()) if options.json else status.as_table(_found()))
+
+
+def _run(options: argparse.Namespace) -> None:
+    inside.run(_found(), options.run)
+
+
+def _shell(_: argparse.Namespace) -> None:
+    inside.shell(_found())
+
+
+def _part(options: argparse.Namespace) -> None:
+    _require_root()
+    acts: Mapping[str, Callable[[Cluster, str], None]] = {
+        "start": lifecycle.start,
+        "stop": lifecycle.stop,
+        "restart": lifecycle.restart,
+    }
+    acts[options.command](_found(), options.part)
+
+
+def _require_root() -> None:
+    if os.geteuid() != 0:
+        raise InvalidInput("the cluster needs root: it makes namespaces and cgroups")
+
+
+_COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], None]]] = {
+    "build": _build,
+    "up": _up,
+    "down": _down,
+    "status": _status,
+    "exec": _run,
+    "shell": _shell,
+    "start": _part,
+    "stop": _part,
+    "restart": _part,
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m infra.cluster", description="A real single-node test cluster.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, text in (("build", "build every program, or find it"), ("up", "bring the cluster up, or find it")):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("--install", action="store_true", help="install missing Debian packages")
+    down = commands.add_parser("down", help="end the cluster")
+    down.add_argument("--wipe", action="store_true", help="and forget what it stored")
+    shown = commands.add_parser("status", help="every part, its process and its memory")
+    shown.add_argument("--json", action="store_true")
+    run = commands.add_parser("exec", help="run a command inside the cluster's network: exec -- CMD …")
+    run.add_argument("run", nargs="+")
+    commands.add_parser("shell", help="a shell inside the cluster's network")
+    for name, text in (("start", "start a part"), ("stop", "stop a part"), ("restart", "stop and start a part")):
+        commands.add_parser(name, help=text).add_argument("part")
+    return parser
 
 
 if __name__ == "__main__":

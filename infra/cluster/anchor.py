@@ -9,7 +9,6 @@ import ctypes
 import os
 import resource
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -69,21 +68,20 @@ def enter(first: psutil.Process) -> None:
     Raises:
         Unavailable: The cluster ended meanwhile.
     """
+    libc = ctypes.CDLL(None, use_errno=True)
     try:
         with Path(f"/proc/{first.pid}/ns/net").open() as namespace:
-            libc = ctypes.CDLL(None, use_errno=True)
-            if libc.setns(namespace.fileno(), _CLONE_NEWNET) != 0:
-                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            entered = libc.setns(namespace.fileno(), _CLONE_NEWNET) == 0
     except OSError as error:
-        raise Unavailable(
-            f"the cluster's network cannot be entered: {error}; is this root, is the cluster up?"
-        ) from error
+        raise Unavailable(f"the cluster ended meanwhile: {error}") from error
+    if not entered:
+        raise Unavailable(f"the cluster's network cannot be entered: {os.strerror(ctypes.get_errno())}")
 
 
 def guests(first: psutil.Process) -> list[psutil.Process]:
     """Processes of the host that entered the cluster's network, without this one and those above it."""
     network = os.stat(f"/proc/{first.pid}/ns/net").st_ino  # noqa: PTH116 - follows the link to the namespace
-    own = {os.getpid(), first.pid, *(parent.pid for parent in psutil.Process().parents())}
+    own = {os.getpid(), first.pid, first.ppid(), *(parent.pid for parent in psutil.Process().parents())}
     inside = {process.pid for process in first.children(recursive=True)}
     return [p for p in psutil.process_iter() if p.pid not in own | inside and _network_of(p.pid) == network]
 
@@ -102,11 +100,6 @@ def end(place: Place) -> bool:
     if alive:
         raise StepError(f"these processes of the cluster cannot be ended: {[process.pid for process in alive]}")
     return bool(held)
-
-
-def python() -> str:
-    """The interpreter that the first process runs by."""
-    return sys.executable
 
 
 def wait_for(place: Place, within_s: float) -> psutil.Process:

@@ -28,6 +28,7 @@ _MADE: Final = "1"
 class Programs:
     """Where everything that was built lies."""
 
+    cache: Path
     folders: Mapping[str, Path]
     """Part → its folder."""
 
@@ -72,7 +73,7 @@ def found(cache: Path, versions: Versions) -> Programs:
     missing = [name for name, folder in folders.items() if not folder.is_dir()]
     if missing:
         raise InvalidInput(f"not built yet: {', '.join(missing)}; run `python -m infra.cluster build`")
-    return Programs(folders)
+    return Programs(cache, folders)
 
 
 def _unpacked(package: str) -> Recipe:

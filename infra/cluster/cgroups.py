@@ -26,18 +26,12 @@ def make(cgroup: str) -> None:
     for tree in hierarchies():
         folder = tree / cgroup.lstrip("/")
         folder.mkdir(exist_ok=True)
-        for name in ("cpuset.cpus", "cpuset.mems"):  # version 1 starts a cpuset without any
-            if (
-                (tree / "cgroup.procs").exists()
-                and (folder / name).exists()
-                and not (folder / name).read_text().strip()
-            ):
-                with contextlib.suppress(OSError):
-                    (folder / name).write_text((tree / name).read_text())
-        if (tree / "cgroup.subtree_control").exists() and (controllers := (tree / "cgroup.controllers").read_text()):
-            wanted = " ".join(f"+{name}" for name in controllers.split())
+        if tree.name == "cpuset":
+            for name in ("cpuset.cpus", "cpuset.mems"):  # version 1 starts without any
+                (folder / name).write_text((tree / name).read_text())
+        if controllers := _controllers(tree):
             for place in (tree, folder):
-                (place / "cgroup.subtree_control").write_text(wanted)
+                (place / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))
 
 
 def remove(cgroup: str) -> None:
@@ -55,3 +49,9 @@ def remove(cgroup: str) -> None:
         if time.monotonic() > deadline:
             raise StepError(f"these cgroups do not become empty: {[str(path) for path in left if path.exists()]}")
         time.sleep(0.05)
+
+
+def _controllers(tree: Path) -> list[str]:
+    """What version 2 can divide among groups; nothing in version 1."""
+    listed = tree / "cgroup.controllers"
+    return listed.read_text().split() if listed.exists() else []

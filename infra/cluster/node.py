@@ -19,8 +19,14 @@ from infra.cluster.places import NODE_ADDRESS, NODE_BRIDGE
 PRIVATE: Final = ("/run/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers")
 """Folders whose place is fixed in containerd, kubelet and network plugins: the cluster sees empty ones of its own."""
 
-_READ_ONLY: Final = ("/proc/sys/kernel", "/proc/sys/vm")
-"""The host's own settings, which kubelet would set to its liking."""
+_HOST_SETTINGS: Final = (
+    *("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"),
+    *("kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"),
+)
+"""What kubelet sets to its liking for the whole host: it is given copies to set, and ends where it may not.
+
+Source: setupKernelTunables in kubernetes 1.36, pkg/kubelet/cm/container_manager_linux.go.
+"""
 
 _SETTINGS: Final = {
     "net/ipv4/ip_forward": "1",
@@ -28,14 +34,20 @@ _SETTINGS: Final = {
 }
 
 
+def command(conf: Path) -> list[str]:
+    """How this is started, with supervisord's configuration `conf`."""
+    return [sys.executable, "-m", "infra.cluster.node", str(conf)]
+
+
 def main() -> None:
     """Set the node up, then run supervisord in this process's place."""
     os.environ["PATH"] = SYSTEM_PATH
     for folder in PRIVATE:
         _run("mount", "-t", "tmpfs", "-o", "mode=0755", "seatrial", folder)
-    for folder in _READ_ONLY:
-        _run("mount", "--bind", folder, folder)
-        _run("mount", "-o", "remount,bind,ro", folder)
+    for name in _HOST_SETTINGS:
+        setting, scratch = Path("/proc/sys", name), Path(PRIVATE[0], name.replace("/", "."))
+        scratch.write_text(setting.read_text())
+        _run("mount", "--bind", str(scratch), str(setting))
     _run("mount", "--make-rshared", "/")  # as on any node: what kubelet mounts, containers see
     _run("ip", "link", "set", "lo", "up")
     _run("ip", "link", "add", NODE_BRIDGE, "type", "bridge")
@@ -44,8 +56,8 @@ def main() -> None:
     for name, value in _SETTINGS.items():
         Path("/proc/sys", name).write_text(value)
     surroundings = {"PATH": SYSTEM_PATH, "HOME": os.environ["HOME"], "LANG": "C.UTF-8"}
-    command = [sys.executable, "-m", "supervisor.supervisord", "--nodaemon", "-c", sys.argv[1]]
-    os.execve(sys.executable, command, surroundings)  # noqa: S606 - it is to be this process
+    supervisord = [sys.executable, "-m", "supervisor.supervisord", "--nodaemon", "-c", sys.argv[1]]
+    os.execve(sys.executable, supervisord, surroundings)  # noqa: S606 - it is to be this process
 
 
 def _run(*command: str) -> None:

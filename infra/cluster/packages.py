@@ -45,9 +45,7 @@ def ensure(packages: Mapping[str, str], *, install: bool, say: Callable[[str], N
     if not wanted:
         return
     if not install or os.geteuid() != 0:
-        raise InvalidInput(
-            f"these Debian packages are missing: {', '.join(wanted)}; run, as root: {install_line(wanted)}"
-        )
+        raise InvalidInput(f"missing Debian packages: {', '.join(wanted)}; run as root: {install_line(wanted)}")
     say(f"installing {', '.join(wanted)}")
     _apt("update", "-qq")
     _apt("install", "-qq", "--yes", "--no-install-recommends", *wanted)

@@ -101,6 +101,16 @@ class Place:
         return self.root / "supervisor"
 
     @property
+    def programs(self) -> Path:
+        """One file of supervisord's configuration for each part."""
+        return self.supervisor / "pods"
+
+    @property
+    def kubectl_cache(self) -> Path:
+        """What kubectl remembers of the API, out of the user's home."""
+        return self.root / "kubectl-cache"
+
+    @property
     def bin(self) -> Path:
         """Links to every program, for PATH."""
         return self.root / "bin"
