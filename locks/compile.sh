@@ -16,3 +16,5 @@ for contract in steps/*/contract.py; do
   extra="${package//_/-}"
   compile pyproject.toml --extra "$extra" -c locks/seatrial.txt -o "locks/steps/$extra.txt"
 done
+# The image builder of a cluster without kaniko: what its modules import.
+echo pydantic | compile - -c locks/seatrial.txt -o locks/builder.txt

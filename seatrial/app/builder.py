@@ -1,7 +1,8 @@
-"""The local builder: takes kaniko's arguments, makes the same image, pushes it into the OCI layout at $SEATRIAL_IMAGES.
+"""The builder in kaniko's place: takes kaniko's arguments and makes the same image.
 
 `python -m seatrial.app.builder --context=tar:///io/in/context --destination=repository:tag --digest-file=…`
-Paths under /io lie under $SEATRIAL_IO. Exits 1 on everything, with a line `error: …`, as kaniko does.
+On a laptop the base comes from the OCI layout at $SEATRIAL_IMAGES and the image goes there; where that is not set both
+go by registry. Paths under /io lie under $SEATRIAL_IO. Exits 1 on everything, with a line `error: …`, as kaniko does.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from seatrial.app import dockerfile, oci
 from seatrial.app.dockerfile import Instruction
+from seatrial.app.order import Order, order_of
+from seatrial.app.pushing import Registry
 from seatrial.errors import InvalidInput, StepError, shortened
 from steps._runtime import event
 
@@ -26,37 +29,7 @@ STAND_IN_LABEL: Final = "dev.seatrial.stand-in"
 HIDDEN: Final = ("/io", "/kaniko", "/var/run")
 """Where kaniko would drop a COPY without a word: volumes are mounted there, or it is its own."""
 
-VALUED: Final = ("context", "dockerfile", "destination", "digest-file", "label")
-REPEATED: Final = ("destination", "label")
-MEANINGLESS: Final[dict[str, str]] = {
-    "cache": "nothing is built that could be cached",
-    "compressed-caching": "layers are streamed",
-    "image-format": "an OCI layout holds OCI images",
-    "push-retry": "a folder does not hiccup",
-    "image-download-retry": "the base lies in the same folder",
-    "image-fs-extract-retry": "the base is not unpacked",
-    "log-format": "the log is JSON lines",
-    "verbosity": "the log is short",
-    "skip-push-permission-check": "a folder's rights show when it is written",
-}
-"""Flags of kaniko that change nothing here → why."""
-
-_DESTINATION: Final = re.compile(
-    r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+:[A-Za-z0-9_][\w.-]{0,127}"
-)
-_PINNED: Final = re.compile(r"[^\s@]+@(sha256:[0-9a-f]{64})")
-
-
-@dataclass(frozen=True)
-class Order:
-    """What was ordered."""
-
-    context: Path
-    dockerfile: str
-    destinations: tuple[str, ...]
-    digest_file: Path | None
-    labels: Mapping[str, str]
-    push: bool
+_PINNED: Final = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
 
 
 def ensure_base(layout: Path) -> str:
@@ -68,11 +41,18 @@ def ensure_base(layout: Path) -> str:
     return f"{BASE_REPOSITORY}@{digest}"
 
 
-def build(order: Order, images: oci.Layout) -> str:
+def build(order: Order, images: oci.Layout, registry: Registry | None = None) -> str:
     """Build and push; the image's digest.
+
+    Args:
+        order: What was ordered.
+        images: Where the image is made.
+        registry: Where its base comes from and where it goes; None: both are the layout.
 
     Raises:
         InvalidInput: The context or its Dockerfile cannot be built here.
+        Unavailable: The registry does not answer.
+        IntegrityError: The registry gives or holds something else than was named.
     """
     with tempfile.TemporaryDirectory(prefix="context-") as folder:
         context = Path(folder)
@@ -81,56 +61,29 @@ def build(order: Order, images: oci.Layout) -> str:
             text = _within(context, order.dockerfile).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"the context has no readable {order.dockerfile}: {shortened(error)}") from error
-        image = _assembled(dockerfile.parse(text), context, images)
+        instructions = dockerfile.parse(text)
+        base = _base_of(instructions[0])
+        if registry is not None and base is not None:
+            registry.fetch(base)
+        image = _assembled(instructions, context, images, base)
     labels = {**image.config["config"].get("Labels", {}), **order.labels}
     digest = images.write(_with(image, {"Labels": labels} if labels else {}))
-    if order.push:
-        for name in order.destinations:
+    for name in order.destinations if order.push else ():
+        if registry is None:
             images.tag(digest, name)
+        else:
+            registry.push(digest, name, base)
     return digest
-
-
-def order_of(arguments: Sequence[str], io: Path) -> Order:
-    """What a kaniko command line orders.
-
-    Args:
-        arguments: The command line.
-        io: What /io means here.
-
-    Raises:
-        InvalidInput: An unknown flag, a missing one, or a value of another form.
-    """
-    flags = _flags(arguments)
-    context, no_push = flags.get("context", [""])[-1], flags.get("no-push", ["false"])[-1] == "true"
-    destinations = tuple(flags.get("destination", []))
-    if not context.startswith("tar://"):
-        raise InvalidInput(f"--context must be tar:///path here; got {shortened(context)!r}")
-    if not destinations and not no_push:
-        raise InvalidInput("--destination=repository:tag is needed, or --no-push")
-    for name in destinations:
-        if not _DESTINATION.fullmatch(name):
-            raise InvalidInput(f"--destination must be registry/repository:tag; got {shortened(name)!r}")
-    digest_file = flags.get("digest-file", [""])[-1]
-    return Order(
-        context=_here(context.removeprefix("tar://"), io),
-        dockerfile=flags.get("dockerfile", ["Dockerfile"])[-1],
-        destinations=destinations,
-        digest_file=_here(digest_file, io) if digest_file else None,
-        labels=Instruction(0, "--label", tuple(flags.get("label", []))).pairs(),
-        push=not no_push,
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 built, 1 anything else."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        images = os.environ.get("SEATRIAL_IMAGES", "")
-        if not images:
-            raise InvalidInput("SEATRIAL_IMAGES must name the folder of images; it comes with seatrial-registry")
         order = order_of(arguments, Path(os.environ.get("SEATRIAL_IO", "/io")))
         event("start", step="build_image", destinations=order.destinations)
-        digest = build(order, oci.Layout(Path(images)))
+        folder = os.environ.get("SEATRIAL_IMAGES", "")
+        digest = build(order, oci.Layout(Path(folder))) if folder else _build_for_registry(order)
         if order.digest_file is not None:
             order.digest_file.parent.mkdir(parents=True, exist_ok=True)
             partial = order.digest_file.with_name(f".{order.digest_file.name}.partial")
@@ -143,28 +96,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _flags(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """Flag → its values: `--name=value`, `--name value` where one is needed, `--name` for true."""
-    flags: dict[str, list[str]] = {}
-    rest = list(arguments)
-    while rest:
-        flag = rest.pop(0)
-        name, equals, value = flag.removeprefix("--").partition("=")
-        if not flag.startswith("--") or name not in {*VALUED, *MEANINGLESS, "no-push"}:
-            raise InvalidInput(f"unknown flag {shortened(flag)!r}; this builder knows {sorted([*VALUED, 'no-push'])}")
-        if not equals and name in VALUED:
-            if not rest:
-                raise InvalidInput(f"--{name} needs a value")
-            value = rest.pop(0)
-        flags.setdefault(name, []).append(value if equals or name in VALUED else "true")
-        if len(flags[name]) > 1 and name not in REPEATED:
-            raise InvalidInput(f"--{name} is given twice")
-    return flags
-
-
-def _here(path: str, io: Path) -> Path:
-    place = PurePosixPath(path)
-    return io / place.relative_to("/io") if place.is_relative_to("/io") else Path(path)
+def _build_for_registry(order: Order) -> str:
+    with tempfile.TemporaryDirectory(prefix="layout-") as folder:
+        registry = Registry(
+            layout=Path(folder),
+            insecure=order.insecure,
+            download_retries=order.download_retries,
+            push_retries=order.push_retries,
+        )
+        return build(order, oci.Layout(Path(folder)), registry)
 
 
 def _unpack(context: Path, folder: Path) -> None:
@@ -177,14 +117,14 @@ def _unpack(context: Path, folder: Path) -> None:
         ) from error
 
 
-def _assembled(instructions: Sequence[Instruction], context: Path, images: oci.Layout) -> oci.Image:
-    image, workdir = _base(instructions[0], images), "/"
+def _assembled(instructions: Sequence[Instruction], context: Path, images: oci.Layout, base: str | None) -> oci.Image:
+    image, workdir = images.read(base.partition("@")[2]) if base is not None else oci.EMPTY, "/"
     for instruction in instructions[1:]:
         settings: dict[str, Any] = image.config["config"]
         match instruction.word:
             case "COPY":
                 files = _copied(instruction, context, settings.get("WorkingDir", workdir))
-                image = replace(image, layers=(*image.layers, images.layer(files)))
+                image = _grown(image, images.layer(files), instruction)
             case "LABEL":
                 image = _with(image, {"Labels": {**settings.get("Labels", {}), **instruction.pairs()}})
             case "ENV":
@@ -203,16 +143,25 @@ def _assembled(instructions: Sequence[Instruction], context: Path, images: oci.L
     return image
 
 
-def _base(instruction: Instruction, images: oci.Layout) -> oci.Image:
+def _base_of(instruction: Instruction) -> str | None:
+    """repository@sha256:… of the base; None: from nothing."""
     name = _one(instruction)
-    pinned = _PINNED.fullmatch(name)
     if name == "scratch":
-        return oci.EMPTY
-    if pinned is None:
+        return None
+    if not _PINNED.fullmatch(name):
         raise InvalidInput(
             f"line {instruction.line}: FROM must be pinned, repository@sha256:…; got {shortened(name)!r}"
         )
-    return images.read(pinned.group(1))
+    return name
+
+
+def _grown(image: oci.Image, layer: oci.Layer, instruction: Instruction) -> oci.Image:
+    """One layer more, told in the history where the base has one: readers count the two against each other."""
+    config = image.config
+    if "history" in config:
+        made_by = " ".join((instruction.word, *instruction.arguments))
+        config = {**config, "history": [*config["history"], {"created": oci.EPOCH, "created_by": made_by}]}
+    return replace(image, config=config, layers=(*image.layers, layer))
 
 
 def _copied(instruction: Instruction, context: Path, workdir: str) -> dict[str, Path]:

@@ -40,10 +40,12 @@ class Layer:
     size: int
     diff_id: str
     """Of the tar itself: equal wherever and however it was compressed."""
+    media_type: str = LAYER
+    """A base's layer may be compressed otherwise than ours."""
 
     def descriptor(self) -> dict[str, Any]:
         """As a manifest names it."""
-        return {"mediaType": LAYER, "digest": self.digest, "size": self.size}
+        return {"mediaType": self.media_type, "digest": self.digest, "size": self.size}
 
 
 @dataclass(frozen=True)
@@ -74,27 +76,43 @@ class Layout:
             InvalidInput: There is none, or it is not an image manifest.
             IntegrityError: A blob is missing or altered.
         """
+        manifest = self.manifest(digest)
+        config = self._json(manifest["config"]["digest"])
+        ids = config["rootfs"]["diff_ids"]
+        layers = [
+            Layer(d["digest"], d["size"], i, d["mediaType"]) for d, i in zip(manifest["layers"], ids, strict=True)
+        ]
+        return Image(config=config, layers=tuple(layers))
+
+    def manifest(self, digest: str) -> dict[str, Any]:
+        """The manifest itself; the image's other blobs need not lie here.
+
+        Raises:
+            InvalidInput: There is none, or it is not an image manifest.
+            IntegrityError: It was altered.
+        """
         if not self._blob(digest).is_file():
             raise InvalidInput(f"no image {digest} lies in {self.root}")
         manifest = self._json(digest)
         if manifest.get("mediaType") != MANIFEST:
-            raise InvalidInput(f"{digest} must be an image manifest; it is {shortened(manifest.get('mediaType'))}")
-        config = self._json(manifest["config"]["digest"])
-        ids = config["rootfs"]["diff_ids"]
-        layers = [Layer(d["digest"], d["size"], i) for d, i in zip(manifest["layers"], ids, strict=True)]
-        return Image(config=config, layers=tuple(layers))
+            raise InvalidInput(f"{digest} must be an OCI image manifest; it is {shortened(manifest.get('mediaType'))}")
+        return manifest
 
     def write(self, image: Image) -> str:
         """Write config and manifest, whose layers lie here already; the manifest's digest."""
         rootfs = {"type": "layers", "diff_ids": [layer.diff_id for layer in image.layers]}
-        config = self._put(digests.canonical({**image.config, "created": EPOCH, "rootfs": rootfs}))
+        config = self.put(digests.canonical({**image.config, "created": EPOCH, "rootfs": rootfs}))
         manifest = {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
             "config": {"mediaType": CONFIG, **config},
             "layers": [layer.descriptor() for layer in image.layers],
         }
-        return str(self._put(digests.canonical(manifest))["digest"])
+        return str(self.put(digests.canonical(manifest))["digest"])
+
+    def holds(self, digest: str) -> bool:
+        """Whether that blob lies here."""
+        return self._blob(digest).is_file()
 
     def tag(self, digest: str, name: str) -> None:
         """Let `name` mean the image `digest` from now on."""
@@ -142,7 +160,8 @@ class Layout:
             raise IntegrityError(f"the blob {digest} in {self.root} was altered: it is {digests.of_bytes(data)}")
         return dict(json.loads(data))
 
-    def _put(self, data: bytes) -> dict[str, Any]:
+    def put(self, data: bytes) -> dict[str, Any]:
+        """Write a blob; its digest and size, as a descriptor has them."""
         digest = digests.of_bytes(data)
         with self._new_blob() as blob:
             blob.write(data)

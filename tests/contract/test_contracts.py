@@ -137,13 +137,24 @@ def test_an_image_runs_its_step_as_nobody_in_particular(contracted: Contracted) 
 
 @each_step
 def test_an_image_holds_the_library_and_the_steps_own_package(contracted: Contracted) -> None:
-    copied = [tuple(rest.split()) for word, rest in final_stage(contracted) if word == "COPY"]
+    copied = [tuple(rest.split()) for word, rest in dockerfile(contracted) if word == "COPY"]
     assert copied == [
-        ("--from=build", "/site", "/site"),
+        ("--from=uv", "/uv", "/usr/local/bin/uv"),
+        (f"locks/steps/{contracted.name}.txt", "/lock.txt"),
         ("seatrial", "/app/seatrial"),
         ("steps/_*.py", "/app/steps/"),
         (f"steps/{contracted.package}", f"/app/steps/{contracted.package}"),
+        ("--from=build", "/site", "/site"),
+        ("--from=build", "/app", "/app"),
     ]
+
+
+@each_step
+def test_what_runs_is_compiled_and_nothing_runs_in_the_image_itself(contracted: Contracted) -> None:
+    """Nobody may write into the image later; a volume of the build could leave its mount point there."""
+    runs = [json.loads(rest) for word, rest in dockerfile(contracted) if word == "RUN"]
+    assert [run[-1] for run in runs if run[1:3] == ["-m", "compileall"]] == ["/site", "/app"]
+    assert not [word for word, _ in final_stage(contracted) if word == "RUN"]
 
 
 def test_the_app_is_in_no_image_and_nothing_is_sent_to_the_builder_that_no_image_holds() -> None:
@@ -163,14 +174,29 @@ def test_an_image_copies_to_no_place_where_a_volume_is_mounted(contracted: Contr
 def test_an_image_installs_its_own_lock_by_hash_on_bases_without_a_tag(contracted: Contracted) -> None:
     lines = dockerfile(contracted)
     bases = [rest.split()[0] for word, rest in lines if word == "FROM"]
-    given = {f"${{{rest}}}" for word, rest in lines if word == "ARG"}
+    first = next(number for number, (word, _) in enumerate(lines) if word == "FROM")
+    given = {f"${{{rest}}}" for word, rest in lines[:first] if word == "ARG"}
     assert set(bases) == given
-    (install,) = [rest for word, rest in lines if word == "RUN" and "uv pip install" in rest]
-    assert "--require-hashes" in install
-    assert "--no-deps" in install
+    (install,) = [json.loads(rest) for word, rest in lines if word == "RUN" and "install" in rest]
+    assert install[:3] == ["uv", "pip", "install"]
+    assert {"--require-hashes", "--no-deps", ":all:"} <= set(install)
     locks = [rest.split()[0] for word, rest in lines if word == "COPY" and rest.startswith("locks/")]
     assert locks == [f"locks/steps/{contracted.name}.txt"]
     assert not [word for word, _ in lines if word in {"ADD", "VOLUME", "SHELL"}]
+
+
+@each_step
+def test_what_a_build_is_given_stays_in_a_stage_that_is_no_image(contracted: Contracted) -> None:
+    lines = dockerfile(contracted)
+    starts = [number for number, (word, _) in enumerate(lines) if word == "FROM"]
+    of_build = {rest for word, rest in lines[starts[0] : starts[-1]] if word == "ARG"}
+    assert of_build == {"UV_CACHE_DIR", "UV_DEFAULT_INDEX", "SSL_CERT_FILE"}
+    assert not [word for word, _ in final_stage(contracted) if word == "ARG"]
+
+
+def test_the_step_that_reads_the_source_is_built_on_the_image_that_has_git() -> None:
+    resolve = next(contracted for contracted in contracts() if contracted.package == "resolve_release")
+    assert final_stage(resolve)[0] == ("FROM", "${GIT_IMAGE}")
 
 
 def test_the_step_that_boots_triton_is_built_on_the_image_that_serves() -> None:

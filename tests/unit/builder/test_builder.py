@@ -11,6 +11,7 @@ import pytest
 from pipelines import _kaniko
 from seatrial import digests
 from seatrial.app import builder, oci
+from seatrial.app.order import Order, order_of
 from seatrial.errors import InvalidInput, StepError
 
 FILES = {"models/m/config.pbtxt": b"name: 'm'", "models/m/1/model.onnx": b"\x08\x08" * 4000}
@@ -25,8 +26,8 @@ def context(path: Path, dockerfile: str, files: dict[str, bytes] | None = None) 
     return path
 
 
-def ordered(path: Path, *more: str) -> builder.Order:
-    return builder.order_of([f"--context=tar://{path}", "--destination=localhost/seatrial/m:t", *more], path.parent)
+def ordered(path: Path, *more: str) -> Order:
+    return order_of([f"--context=tar://{path}", "--destination=localhost/seatrial/m:t", *more], path.parent)
 
 
 def built(tmp_path: Path, dockerfile: str, files: dict[str, bytes] | None = None) -> oci.Image:
@@ -170,13 +171,13 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
 )
 def test_a_wrong_command_line_is_refused(tmp_path: Path, arguments: list[str], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
-        builder.order_of(arguments, tmp_path)
+        order_of(arguments, tmp_path)
 
 
 def test_kanikos_own_command_line_is_understood(tmp_path: Path) -> None:
     given = [a.replace("{{inputs.parameters.repository}}", "localhost/seatrial/m") for a in _kaniko.arguments()]
     given = [a.replace("{{inputs.parameters.tag}}", "abc") for a in given]
-    order = builder.order_of(given, tmp_path)
+    order = order_of(given, tmp_path)
     assert order.context == tmp_path / "in/context"
     assert order.digest_file == tmp_path / "out/params/digest"
     assert order.destinations == ("localhost/seatrial/m:abc",)

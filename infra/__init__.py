@@ -1,0 +1,1 @@
+"""What a cluster is given: images, manifests, and the test cluster itself."""
