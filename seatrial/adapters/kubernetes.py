@@ -16,6 +16,7 @@ from typing import Any, Final
 import urllib3
 from kubernetes import client, config
 
+from seatrial.adapters.argo import ArgoWorkflows, WorkflowTemplates
 from seatrial.errors import Conflict, IntegrityError, InvalidInput, StepError, Unavailable, shortened
 from seatrial.names import kebab
 from seatrial.ports import Manifest
@@ -29,19 +30,21 @@ _TIME_LIMIT_S: Final = (3.0, 15.0)
 _SERVICES: Final = ("serving.kserve.io", "v1beta1", "inferenceservices")
 _ROUTES: Final = ("gateway.networking.k8s.io", "v1", "httproutes")
 _WORKFLOWS: Final = ("argoproj.io", "v1alpha1", "workflows")
+_TEMPLATES: Final = ("argoproj.io", "v1alpha1", "workflowtemplates")
 _NAMESPACES: Final = ("SEATRIAL_NAMESPACE", "SEATRIAL_WORKFLOWS_NAMESPACE")
 _MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The three ports; services and routes lie in one namespace, Workflows may lie in another."""
+    """The ports; services and routes lie in one namespace, Workflows and their templates may lie in another."""
 
     namespace: str
     """Of the services and routes."""
     services: InferenceServices
     routes: HttpRoutes
     workflows: ArgoWorkflows
+    templates: WorkflowTemplates
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Cluster:
@@ -72,13 +75,34 @@ def replicas_min() -> int:
     return int(text)
 
 
-def connect(namespace: str, kubeconfig: str | None, *, workflows_namespace: str | None = None) -> Cluster:
+def connect(
+    namespace: str, kubeconfig: str | None, *, workflows_namespace: str | None = None, context: str | None = None
+) -> Cluster:
     """The cluster that `kubeconfig` names; without one, the cluster that this pod runs in.
 
     Args:
         namespace: Of the services and routes.
         kubeconfig: A file.
         workflows_namespace: Of the Workflows; None: the same one.
+        context: Of the file; None: its current one.
+
+    Raises:
+        InvalidInput: The file does not lead to a cluster, or this is no pod.
+    """
+    api = client.CustomObjectsApi(api_client(kubeconfig, context))
+    services, routes = (Resource(api, namespace, *kind) for kind in (_SERVICES, _ROUTES))
+    workflows, templates = (Resource(api, workflows_namespace or namespace, *kind) for kind in (_WORKFLOWS, _TEMPLATES))
+    return Cluster(
+        namespace,
+        InferenceServices(services),
+        HttpRoutes(routes),
+        ArgoWorkflows(workflows),
+        WorkflowTemplates(templates),
+    )
+
+
+def api_client(kubeconfig: str | None, context: str | None = None) -> client.ApiClient:
+    """The way to the API.
 
     Raises:
         InvalidInput: The file does not lead to a cluster, or this is no pod.
@@ -86,22 +110,19 @@ def connect(namespace: str, kubeconfig: str | None, *, workflows_namespace: str 
     settings = client.Configuration()
     try:
         if kubeconfig:
-            config.load_kube_config(config_file=kubeconfig, client_configuration=settings)
+            config.load_kube_config(config_file=kubeconfig, context=context, client_configuration=settings)
         else:
             config.load_incluster_config(client_configuration=settings)
     except (config.ConfigException, OSError) as error:
         raise InvalidInput(f"no way to the Kubernetes API: {shortened(error)}; set KUBECONFIG") from error
     settings.retries = False
-    api = client.CustomObjectsApi(client.ApiClient(settings))
-    services, routes = (_Resource(api, namespace, *kind) for kind in (_SERVICES, _ROUTES))
-    workflows = _Resource(api, workflows_namespace or namespace, *_WORKFLOWS)
-    return Cluster(namespace, InferenceServices(services), HttpRoutes(routes), ArgoWorkflows(workflows))
+    return client.ApiClient(settings)
 
 
 class InferenceServices:
     """The port `Services`."""
 
-    def __init__(self, resource: _Resource) -> None:
+    def __init__(self, resource: Resource) -> None:
         self._resource = resource
 
     def get(self, name: str) -> Manifest | None:
@@ -133,18 +154,26 @@ class InferenceServices:
 
     def names(self, model_name: str) -> list[str]:
         """The services of a model's versions."""
-        return self._resource.names(f"{MODEL_LABEL}={kebab(model_name)}")
+        return sorted(name_of(item) for item in self._resource.items(f"{MODEL_LABEL}={kebab(model_name)}"))
+
+    def models(self) -> list[str]:
+        """The models that have a service, sorted."""
+        return _models(self._resource.items())
 
 
 class HttpRoutes:
     """The port `Routes`."""
 
-    def __init__(self, resource: _Resource) -> None:
+    def __init__(self, resource: Resource) -> None:
         self._resource = resource
 
     def get(self, name: str) -> Manifest | None:
         """The object; None when there is none."""
         return self._resource.get(name)
+
+    def models(self) -> list[str]:
+        """The models that have a route, sorted."""
+        return _models(self._resource.items())
 
     def create(self, manifest: Manifest) -> None:
         """Create. Raises Conflict when the name is taken."""
@@ -160,18 +189,7 @@ class HttpRoutes:
         self._resource.delete_at(name, resource_version)
 
 
-class ArgoWorkflows:
-    """The port `Workflows`."""
-
-    def __init__(self, resource: _Resource) -> None:
-        self._resource = resource
-
-    def get(self, name: str) -> Manifest | None:
-        """The Workflow with its status.nodes; None when there is none."""
-        return self._resource.get(name)
-
-
-class _Resource:
+class Resource:
     """One kind of object in one namespace; the only place where the client's errors are met."""
 
     def __init__(self, api: Any, namespace: str, group: str, version: str, plural: str) -> None:  # noqa: ANN401
@@ -180,34 +198,47 @@ class _Resource:
         self._plural = plural
 
     def get(self, name: str) -> Manifest | None:
+        """The object; None when there is none."""
         found: Manifest | None = self._present(self._api.get_namespaced_custom_object, name=name)
         return found
 
-    def create(self, manifest: Manifest) -> None:
-        with self._translated(f"create {manifest['metadata']['name']}"):
-            self._call(self._api.create_namespaced_custom_object, body=manifest, field_validation="Strict")
+    def create(self, manifest: Manifest) -> Manifest:
+        """Create. Raises Conflict when the name is taken."""
+        metadata = manifest["metadata"]
+        with translating(f"{self._plural}: create {metadata.get('name') or metadata.get('generateName')}"):
+            made: Manifest = self._call(
+                self._api.create_namespaced_custom_object, body=manifest, field_validation="Strict"
+            )
+            return made
 
     def patch(self, name: str, patch: Manifest) -> None:
+        """Merge-patch. Raises Conflict when it changed since, or is gone."""
         patching = self._api.patch_namespaced_custom_object
-        with self._translated(f"patch {name}", gone_is_conflict=True):
+        with translating(f"{self._plural}: patch {name}", gone_is_conflict=True):
             self._call(patching, name=name, body=patch, field_validation="Strict", _content_type=_MERGE_PATCH)
 
     def delete(self, name: str) -> None:
+        """Delete; nothing there is fine."""
         self._present(self._api.delete_namespaced_custom_object, name=name)
 
     def delete_at(self, name: str, resource_version: str) -> None:
+        """Delete what was read at `resource_version`. Raises Conflict when it changed since, or is gone."""
         options = {"preconditions": {"resourceVersion": resource_version}}
-        with self._translated(f"delete {name}", gone_is_conflict=True):
+        with translating(f"{self._plural}: delete {name}", gone_is_conflict=True):
             self._call(self._api.delete_namespaced_custom_object, name=name, body=options)
 
-    def names(self, selector: str) -> list[str]:
-        with self._translated(f"list {selector}"):
-            found = self._call(self._api.list_namespaced_custom_object, label_selector=selector)
-            return sorted(str(item["metadata"]["name"]) for item in found["items"])
+    def items(self, selector: str = "") -> list[Manifest]:
+        """Every object whose labels the selector likes; without one every object."""
+        with translating(f"{self._plural}: list {selector}".rstrip()):
+            found = self._call(
+                self._api.list_namespaced_custom_object, **({"label_selector": selector} if selector else {})
+            )
+            items: list[Manifest] = found["items"]
+            return items
 
     def _present(self, call: Callable[..., Any], *, name: str) -> Any:  # noqa: ANN401 - the client's answer
         """The call's answer; None when there is no such object."""
-        with self._translated(f"get or delete {name}"):
+        with translating(f"{self._plural}: get or delete {name}"):
             try:
                 return self._call(call, name=name)
             except client.ApiException as error:
@@ -218,18 +249,18 @@ class _Resource:
     def _call(self, call: Callable[..., Any], **arguments: object) -> Any:  # noqa: ANN401
         return call(**self._where, **arguments, _request_timeout=_TIME_LIMIT_S)
 
-    @contextmanager
-    def _translated(self, what: str, *, gone_is_conflict: bool = False) -> Iterator[None]:
-        try:
-            yield
-        except client.ApiException as error:
-            if gone_is_conflict and error.status == HTTPStatus.NOT_FOUND:
-                raise Conflict(f"{self._plural}: {what}: it is gone since it was read") from error
-            raise translated(error, f"{self._plural}: {what}") from error
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unavailable(
-                f"the Kubernetes API does not answer ({self._plural}: {what}): {shortened(error)}"
-            ) from error
+
+@contextmanager
+def translating(what: str, *, gone_is_conflict: bool = False) -> Iterator[None]:
+    """The client's errors as ours, inside the block."""
+    try:
+        yield
+    except client.ApiException as error:
+        if gone_is_conflict and error.status == HTTPStatus.NOT_FOUND:
+            raise Conflict(f"{what}: it is gone since it was read") from error
+        raise translated(error, what) from error
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise Unavailable(f"the Kubernetes API does not answer ({what}): {shortened(error)}") from error
 
 
 def translated(error: client.ApiException, what: str) -> StepError:
@@ -251,6 +282,17 @@ def _message(error: client.ApiException) -> str:
     except ValueError:
         return text
     return str(parsed.get("message", text)) if isinstance(parsed, dict) else text
+
+
+def name_of(manifest: Manifest) -> str:
+    """The object's name."""
+    return str(manifest["metadata"]["name"])
+
+
+def _models(items: list[Manifest]) -> list[str]:
+    """The models that objects of ours are labelled with; those of others bear no such label."""
+    labels = (item["metadata"].get("labels", {}).get(MODEL_LABEL) for item in items)
+    return sorted({label.replace("-", "_") for label in labels if label})
 
 
 def contains(whole: object, part: object) -> bool:
