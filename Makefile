@@ -18,10 +18,10 @@ UV := .seatrial/uv/bin/uv
 ENVIRONMENT := .venv/.locked
 BIN := .venv/bin
 
-.PHONY: help run test check render down bench lock clean
+.PHONY: help run test check render down bench lock clean cluster-up cluster-down cluster-shell
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 # The values reach the shell by the environment, quoted: no value is ever a part of a command.
 run: $(ENVIRONMENT) ## Release a model: MODEL_NAME=cart_abandonment [DATA=file:///…] [REVISION=…] [REASON=…]
@@ -45,13 +45,22 @@ render: $(ENVIRONMENT) ## Write workflow_templates/ and the README's step table 
 down: ## Stop the sandbox: no process and no port is left, what it stored stays
 	@if [ -x $(BIN)/seatrial ]; then $(BIN)/seatrial down; else echo "nothing was running"; fi
 
+cluster-up: $(ENVIRONMENT) ## A real Kubernetes with Argo and KServe, in a network of its own (root, Debian 12, Go 1.26)
+	@$(BIN)/python -m infra.cluster up
+
+cluster-down: ## End the cluster: the host is as it was, what it stored stays
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.cluster down; else echo "nothing was running"; fi
+
+cluster-shell: ## A shell inside the cluster's network: kubectl, argo and ctr at hand
+	@$(BIN)/python -m infra.cluster shell
+
 bench: $(ENVIRONMENT) ## Measure, and write docs/benchmarks.md
 	$(BIN)/python -m bench
 
 lock: $(UV) ## Resolve the locks anew
 	UV=$(UV) bash locks/compile.sh
 
-clean: down ## Remove the environment and all local state, with every model and image in it
+clean: down cluster-down ## Remove the environment and all local state, with every model and image in it
 	rm -rf .venv .seatrial
 
 $(UV): locks/uv.txt

@@ -56,12 +56,16 @@ def _up(options: argparse.Namespace) -> None:
 
 
 def _down(options: argparse.Namespace) -> None:
-    _require_root()
-    lifecycle.down(_found(), wipe=options.wipe)
+    place = place_of(CHECKOUT)
+    if place.root.exists():
+        _require_root()
+    # Without any program: the cache may be gone, the cluster must go too.
+    lifecycle.down(Cluster(place, building.Programs(cache(), {}), versions.read(), say), wipe=options.wipe)
 
 
 def _status(options: argparse.Namespace) -> None:
-    sys.stdout.write(status.as_json(_found()) if options.json else status.as_table(_found()))
+    cluster = _found()
+    sys.stdout.write(status.as_json(cluster) if options.json else status.as_table(cluster))
 
 
 def _run(options: argparse.Namespace) -> None:

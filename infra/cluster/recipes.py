@@ -31,12 +31,7 @@ class Workshop:
 
     def copy_of(self, module: str) -> Path:
         """A writable copy of a module, to build as the main one: its own replace lines apply."""
-        copy = self.scratch / module
-        shutil.copytree(self.go.module(self.modules[module], self.scratch), copy)
-        for folder, _, files in os.walk(copy):
-            for path in (Path(folder), *(Path(folder) / name for name in files)):
-                path.chmod(path.stat().st_mode | stat.S_IWUSR)
-        return copy
+        return copied(self.go.module(self.modules[module], self.scratch), self.scratch / module)
 
     def ours(self, name: str) -> Path:
         """A copy of the folder `name` of our own sources."""
@@ -124,7 +119,7 @@ def kserve(shop: Workshop) -> None:
 def gateway_api(shop: Workshop) -> None:
     """The CRDs of the Gateway API."""
     source = shop.go.module(shop.modules["gateway-api"], shop.scratch)
-    shutil.copytree(source / "config" / "crd", shop.out / "crd", copy_function=shutil.copyfile)
+    copied(source / "config" / "crd", shop.out / "crd")
 
 
 RECIPES: Final = (
@@ -137,6 +132,15 @@ RECIPES: Final = (
     Recipe("argo", ("argo",), argo),
     Recipe("kubernetes", ("kubernetes", "etcd"), kubernetes),
 )
+
+
+def copied(source: Path, target: Path) -> Path:
+    """A writable copy: what lies in Go's cache is read-only."""
+    shutil.copytree(source, target)
+    for folder, _, files in os.walk(target):
+        for path in (Path(folder), *(Path(folder) / name for name in files)):
+            path.chmod(path.stat().st_mode | stat.S_IWUSR)
+    return target
 
 
 def unpack(shop: Workshop, package: str) -> None:
