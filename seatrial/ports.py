@@ -44,6 +44,17 @@ class Store(Protocol):
         ...
 
 
+class Images(Protocol):
+    """Container images, by digest."""
+
+    def labels(self, image: str) -> Mapping[str, str] | None:
+        """The labels of `repository@sha256:…`; None: whoever keeps it does not let this step read.
+
+        Raises InvalidInput when there is no such image, IntegrityError when what came is not what its digest says.
+        """
+        ...
+
+
 class Services(Protocol):
     """InferenceServices of one namespace."""
 

@@ -45,6 +45,16 @@ def image_of(version: int) -> str:
     return f"localhost/seatrial/tea-orders@{digests.of_bytes(str(version).encode())}"
 
 
+class MemoryImages:
+    """Labels by image; an image that nobody put here may not be read."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, dict[str, str]] = {}
+
+    def labels(self, image: str) -> dict[str, str] | None:
+        return self.kept.get(image)
+
+
 class Rollout:
     """Everything that a roll-out touches. `deadly` counts effects and can end the process after any of them."""
 
@@ -54,6 +64,7 @@ class Rollout:
         self.deadly = Deadly()
         self.store, self.routes = MemoryStore(self.deadly), MemoryRoutes(self.deadly)
         self.services = MemoryServices(self.deadly)
+        self.images = MemoryImages()
         self.clock: Clock = FakeClock()
         self.predictions = RoutedPredictions(self.routes, {row["id"]: row["answer"] for row in GOLDEN})  # type: ignore[misc]
         self.router = Router(
@@ -65,6 +76,7 @@ class Rollout:
     def ports(self, **changes: Any) -> Ports:
         values: dict[str, Any] = {
             "store": self.store,
+            "images": self.images,
             "services": self.services,
             "router": self.router,
             "predictions": self.predictions,
@@ -100,6 +112,7 @@ class Rollout:
         bundle.seal(root, MODEL)
         sealed = trees.put_bundle(self.store, root)
         self.bundles[version] = sealed.digest
+        self.images.kept[image_of(version)] = {bundle.IMAGE_LABEL: sealed.digest}
         record = self._release(version, champion)
         self.put(release.key(MODEL, record.release_id), record.model_dump_json().encode())
         rival = {} if champion is None else {"champion": self.bundles[champion]}

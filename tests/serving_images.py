@@ -70,9 +70,10 @@ def write_blob(layout: Path, data: bytes) -> dict[str, Any]:
     return {"digest": f"sha256:{digest}", "size": len(data)}
 
 
-def write_image(layout: Path, *layers: dict[str, bytes]) -> str:
+def write_image(layout: Path, *layers: dict[str, bytes], labels: dict[str, str] | None = None) -> str:
     """Write an image of these layers; its manifest's digest."""
-    config = write_blob(layout, json.dumps({"os": "linux", "architecture": "amd64", "n": len(layers)}).encode())
+    about = {"os": "linux", "architecture": "amd64", "n": len(layers), "config": {"Labels": labels}}
+    config = write_blob(layout, json.dumps(about).encode())
     manifest = {
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",

@@ -1,6 +1,7 @@
 """deploy_model: the version runs behind the gateway, at weight 0, and answers right.
 
-    1  the bundle's papers are believed: signed verdicts that passed, about this bundle, this version and the rest
+    1  the bundle's papers are believed: signed verdicts that passed, about this bundle, this version and the rest;
+       the image's label names this bundle, where the image can be read
     2  the champion is the one that it was judged against: else superseded
     3  the store knows what the version is; its InferenceService is made, and truly ready in time
     4  the route reaches it by header only; golden requests come back right; the champion still has all traffic
@@ -22,13 +23,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from seatrial import digests, papers, release, route
 from seatrial.errors import Superseded, Unavailable, shortened
 from seatrial.ledger import Book
-from seatrial.ports import Clock, Predictions, Services, Store
+from seatrial.ports import Clock, Images, Predictions, Services, Store
 from seatrial.route import Router, RouteState
 from seatrial.route.state import CANARY_ARM
 from seatrial.triton import requests
 from steps import _runtime
 from steps._contract import Gated
-from steps.deploy_model.candidate import Candidate, believe
+from steps.deploy_model.candidate import Candidate, believe, is_in_the_image
 from steps.deploy_model.contract import STEP, Inputs, Outputs
 from steps.deploy_model.logic import Readiness, against, readiness
 
@@ -58,6 +59,7 @@ class Ports:
     """What deploying needs from outside."""
 
     store: Store
+    images: Images
     services: Services
     router: Router
     predictions: Predictions
@@ -83,14 +85,16 @@ def run(inputs: Inputs, scratch: Path, ports: Ports) -> Outputs:
     """Deploy the candidate, or say why not.
 
     Raises:
-        IntegrityError: A verdict or another paper is missing, altered or foreign.
-        InvalidInput: The image is not named by digest, or somebody changed the route by hand.
-        Unavailable: Store, API or gateway do not answer.
+        IntegrityError: A verdict or another paper is missing, altered or foreign, or the image holds another bundle.
+        InvalidInput: The image is not named by digest or not there, or somebody changed the route by hand.
+        Unavailable: Store, registry, API or gateway do not answer.
     """
     candidate = believe(
         inputs, ports.store, ports.trusted_keys, namespace=ports.namespace, replicas_min=ports.replicas_min
     )
     record = Record({"service": candidate.name, "version": inputs.version, "image": inputs.image})
+    compared = is_in_the_image(ports.images, inputs.image, inputs.bundle_digest)
+    record.add("image_label", compared=compared)
     try:
         outcome, reason = _deployed(candidate, ports, record)
     except Superseded as error:
@@ -218,12 +222,13 @@ def _take_out(candidate: Candidate, ports: Ports, record: Record, outcome: Outco
 
 
 if __name__ == "__main__":
-    from seatrial.adapters import clock, gateway, keys, kubernetes, s3
+    from seatrial.adapters import clock, gateway, images, keys, kubernetes, s3
 
     def _ports() -> Ports:
         cluster, time, store = kubernetes.from_environment(), clock.from_environment(), s3.from_environment()
         return Ports(
             store=store,
+            images=images.from_environment(),
             services=cluster.services,
             router=Router(
                 cluster.routes, time, namespace=cluster.namespace, book=Book(store, time), say=_runtime.event

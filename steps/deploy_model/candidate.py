@@ -13,7 +13,7 @@ from seatrial import bundle, release
 from seatrial.bundle import Bundle
 from seatrial.errors import IntegrityError, shortened
 from seatrial.names import model_name
-from seatrial.ports import Store
+from seatrial.ports import Images, Store
 from seatrial.release import Release, Served
 from seatrial.spec import Spec
 from seatrial.triton.requests import Example
@@ -88,6 +88,23 @@ def _is_in_the_store(store: Store, digest: str, model: str) -> None:
         raise IntegrityError(f"the store holds {found.digest} in the place of bundle {digest}")
     if found.model_digest != model:
         raise IntegrityError(f"the model in bundle {digest} is not the one that was judged")
+
+
+def is_in_the_image(images: Images, image: str, bundle_digest: str) -> bool:
+    """Whether the image's own label names the bundle; False: whoever keeps the image does not let it be read here.
+
+    Raises:
+        IntegrityError: The label names another bundle, or there is none.
+        InvalidInput: There is no such image.
+    """
+    labels = images.labels(image)
+    if labels is None:
+        return False
+    named = labels.get(bundle.IMAGE_LABEL)
+    if named != bundle_digest:
+        says = f"says that it holds bundle {shortened(named)}" if named else f"has no label {bundle.IMAGE_LABEL}"
+        raise IntegrityError(f"the image {image} {says}; bundle {bundle_digest} is to be rolled out")
+    return True
 
 
 def _is_its_own(inputs: Inputs, judged: Release, store: Store) -> None:

@@ -14,11 +14,12 @@ import pytest
 import serving_images as images
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from fakes_rollout import MODEL, NAME, SPEC, Rollout
+from fakes_rollout import MODEL, NAME, SPEC, MemoryImages, Rollout
 from fakes_serving import Deadly, MemoryWorkflows
 
-from seatrial import ledger, route
+from seatrial import bundle, ledger, route
 from seatrial.adapters import clock, gateway, kubernetes, s3
+from seatrial.adapters.images import LayoutImages
 from seatrial.app import sandbox
 from seatrial.errors import InvalidInput
 from seatrial.ledger import Action, Book
@@ -50,6 +51,7 @@ class Real(Rollout):
         assert isinstance(key, Ed25519PrivateKey)
         self.key = key
         self.store: Any = s3.from_environment(values)
+        self.images = MemoryImages()
         self.time: Any = clock.SystemClock()
         self.clock = self.time
         self.cluster = kubernetes.connect("seatrial", str(up.kubeconfig))
@@ -65,7 +67,8 @@ class Real(Rollout):
         )
 
     def ports(self, **changes: Any) -> Any:
-        return super().ports(clock=self.time, trusted_keys=(self.key.public_key(),), **changes)
+        layout = LayoutImages(self.home / "images")
+        return super().ports(clock=self.time, trusted_keys=(self.key.public_key(),), images=layout, **changes)
 
     def close(self) -> None:
         """Let every connection go."""
@@ -91,7 +94,8 @@ class Real(Rollout):
     def image(self, version: int) -> str:
         files = {f"models/{MODEL}/config.pbtxt": self.content(version)["config.pbtxt"]}
         files[f"models/{MODEL}/{version}/model.onnx"] = self.onnx(version)
-        digest = images.write_image(self.home / "images", {"etc/base": b""}, files)
+        labels = {bundle.IMAGE_LABEL: self.bundles[version]}
+        digest = images.write_image(self.home / "images", {"etc/base": b""}, files, labels=labels)
         return f"localhost/seatrial/{NAME}@{digest}"
 
     def roll(self, version: int) -> Outputs:

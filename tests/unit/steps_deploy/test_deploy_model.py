@@ -223,6 +223,30 @@ def test_a_route_changed_by_hand_stops_it_before_any_effect(rollout: Rollout) ->
     assert rollout.deadly.effects == [e for e in rollout.deadly.effects if "bundles/" in e]
 
 
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        ({bundle.IMAGE_LABEL: made.ZERO}, f"says that it holds bundle {made.ZERO}"),
+        ({}, f"has no label {bundle.IMAGE_LABEL}"),
+    ],
+)
+def test_an_image_that_holds_another_bundle_is_refused_before_any_effect(
+    rollout: Rollout, labels: dict[str, str], says: str
+) -> None:
+    before, effects = json.dumps(rollout.route()), [*rollout.deadly.effects]
+    rollout.images.kept[image_of(2)] = labels
+    with pytest.raises(IntegrityError, match=says):
+        rollout.deploy(2)
+    assert (json.dumps(rollout.route()), rollout.deadly.effects) == (before, effects)
+
+
+def test_an_image_that_may_not_be_read_is_deployed_and_the_record_says_so(rollout: Rollout) -> None:
+    del rollout.images.kept[image_of(2)]
+    outputs = rollout.deploy(2)
+    assert outputs.outcome == "deployed"
+    assert json.loads(outputs.record.read_bytes())["image_label"] == {"compared": False}
+
+
 def test_an_image_without_digest_is_wrong_input(rollout: Rollout) -> None:
     with pytest.raises(InvalidInput, match="image"):
         rollout.deploy(2, image="localhost/seatrial/tea-orders@")
