@@ -1,0 +1,227 @@
+"""Each account's own token: its verbs work, and one verb beyond is refused."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from kubernetes import client, config
+from real_cluster import RealCluster
+from rights import OPERATOR, RIGHTS, SERVING, VIEWER, WORKFLOWS, Verbs
+
+from seatrial.adapters import kubernetes
+from seatrial.adapters.kubernetes import Cluster
+from seatrial.errors import Conflict, InvalidInput
+
+RESOURCES: Final = {
+    "argoproj.io": ("workflows", "workflowtemplates", "cronworkflows", "workflowtaskresults"),
+    "serving.kserve.io": ("inferenceservices",),
+    "gateway.networking.k8s.io": ("gateways", "httproutes"),
+    "apps": ("deployments", "replicasets"),
+    "policy": ("poddisruptionbudgets",),
+    "rbac.authorization.k8s.io": ("roles", "rolebindings"),
+    "": (
+        "pods",
+        "pods/log",
+        "pods/exec",
+        "pods/eviction",
+        "services",
+        "events",
+        "secrets",
+        "configmaps",
+        "serviceaccounts",
+        "serviceaccounts/token",
+    ),
+}
+VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+NOWHERE: Final = "default"
+
+
+def token(cluster: RealCluster, account: str) -> str:
+    return cluster.kubectl("-n", WORKFLOWS, "create", "token", f"seatrial-{account}").strip()
+
+
+def as_token(cluster: RealCluster, account: str, folder: Path) -> Path:
+    """A kubeconfig that holds nothing but the account's token."""
+    document = yaml.safe_load(cluster.kubeconfig.read_text())
+    for user in document["users"]:
+        user["user"] = {"token": token(cluster, account)}
+    path = folder / f"{account}.kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def reviewer(kubeconfig: Path) -> client.AuthorizationV1Api:
+    settings = client.Configuration()
+    config.load_kube_config(config_file=str(kubeconfig), client_configuration=settings)
+    return client.AuthorizationV1Api(client.ApiClient(settings))
+
+
+def allowed(api: client.AuthorizationV1Api, namespace: str) -> Verbs:
+    """Resource → verbs that the API server says yes to, out of all there are."""
+    found: Verbs = {}
+    for group, resources in RESOURCES.items():
+        for resource in resources:
+            name, _, part = resource.partition("/")
+            for verb in VERBS:
+                attributes = {
+                    "namespace": namespace, "group": group, "resource": name, "subresource": part, "verb": verb
+                }  # fmt: skip
+                review = {"spec": {"resourceAttributes": attributes}}
+                if api.create_self_subject_access_review(review).status.allowed:
+                    found.setdefault(resource, set()).add(verb)
+    return found
+
+
+@pytest.mark.parametrize("account", RIGHTS)
+def test_an_account_may_do_what_its_table_says_and_no_verb_more(
+    account: str, cluster: RealCluster, tmp_path: Path
+) -> None:
+    api = reviewer(as_token(cluster, account, tmp_path))
+    for namespace in (WORKFLOWS, SERVING, NOWHERE):
+        assert allowed(api, namespace) == RIGHTS[account].get(namespace, {})
+
+
+@pytest.mark.parametrize(
+    ("group", "rights"), [("seatrial:viewers", VIEWER), ("seatrial:operators", OPERATOR), ("others", {})]
+)
+def test_a_person_may_do_what_the_group_may(group: str, rights: dict[str, Verbs], cluster: RealCluster) -> None:
+    api = reviewer(cluster.kubeconfig)
+    api.api_client.set_default_header("Impersonate-User", "somebody")
+    api.api_client.set_default_header("Impersonate-Group", group)
+    for namespace in (WORKFLOWS, SERVING, NOWHERE):
+        assert allowed(api, namespace) == rights.get(namespace, {})
+
+
+def test_a_person_reads_the_settings_by_name_and_no_secret(cluster: RealCluster) -> None:
+    person = ("--as=somebody", "--as-group=seatrial:operators", "-n", WORKFLOWS)
+    assert "SEATRIAL_NAMESPACE" in cluster.kubectl(*person, "get", "configmap", "seatrial-cluster", "-o", "yaml")
+    assert "forbidden" in cluster.kubectl(*person, "get", "configmaps", fine=False)
+    assert "forbidden" in cluster.kubectl(*person, "get", "secret", "seatrial-store-credentials", fine=False)
+
+
+@contextlib.contextmanager
+def refused() -> Iterator[None]:
+    """Whatever is in the block is beyond the account's rights."""
+    with pytest.raises(InvalidInput, match=r"\(403\).*forbidden"):
+        yield
+
+
+ROUTE: Final[dict[str, Any]] = {
+    "apiVersion": "gateway.networking.k8s.io/v1",
+    "kind": "HTTPRoute",
+    "metadata": {"name": "rights-of-nobody", "namespace": SERVING},
+    "spec": {
+        "parentRefs": [{"name": "seatrial"}],
+        "rules": [{"backendRefs": [{"name": "rights-of-nobody-v1-predictor", "port": 80}]}],
+    },
+}
+
+
+def resolves(cluster: Cluster) -> None:
+    assert cluster.routes.get("rights-of-nobody") is None
+    with refused():
+        cluster.routes.create(ROUTE)
+
+
+def deploys(cluster: Cluster) -> None:
+    cluster.routes.create(ROUTE)
+    found = cluster.routes.get("rights-of-nobody")
+    assert found is not None
+    cluster.routes.replace("rights-of-nobody", {}, resource_version=found["metadata"]["resourceVersion"])
+    cluster.services.delete("rights-of-nobody-v1")
+    assert cluster.services.get("rights-of-nobody-v1") is None
+    with refused():
+        cluster.services.names("rights_of_nobody")
+
+
+def runs_a_canary(cluster: Cluster) -> None:
+    with pytest.raises(Conflict, match="gone"):  # it may patch; there is nothing to patch
+        cluster.routes.replace("rights-of-nobody-else", {}, resource_version="1")
+    with refused():
+        cluster.services.get("rights-of-nobody-v1")
+    with refused():
+        cluster.workflows.get("rights-of-nobody")
+
+
+def settles(cluster: Cluster) -> None:
+    assert cluster.workflows.get("rights-of-nobody") is None
+    assert cluster.services.names("rights_of_nobody") == []
+    cluster.services.delete("rights-of-nobody-v1")
+    with refused():
+        cluster.services.get("rights-of-nobody-v1")
+    with refused():
+        cluster.workflows.living()
+
+
+def sweeps(cluster: Cluster) -> None:
+    cluster.workflows.living()
+    cluster.routes.models()
+    cluster.services.models()
+    with refused():
+        cluster.routes.create(ROUTE)
+    with refused():
+        cluster.workflows.get("rights-of-nobody")
+    with refused():
+        cluster.workflows.create({"metadata": {"generateName": "x-"}})
+
+
+def trains(cluster: Cluster) -> None:
+    with refused():
+        cluster.routes.get("rights-of-nobody")
+    with refused():
+        cluster.workflows.get("rights-of-nobody")
+
+
+@pytest.mark.parametrize(
+    ("account", "does"),
+    [
+        ("resolve-release", resolves),
+        ("deploy-model", deploys),
+        ("run-canary", runs_a_canary),
+        ("settle-release", settles),
+        ("settle", sweeps),
+        ("train-model", trains),
+        ("package-model", trains),
+        ("executor", trains),
+    ],
+)
+def test_the_calls_of_a_step_work_and_one_beyond_does_not(
+    account: str, does: Callable[[Cluster], None], cluster: RealCluster, tmp_path: Path
+) -> None:
+    kubeconfig = as_token(cluster, account, tmp_path)
+    try:
+        does(kubernetes.connect(SERVING, str(kubeconfig), workflows_namespace=WORKFLOWS))
+    finally:
+        cluster.kubectl("-n", SERVING, "delete", "httproute", "rights-of-nobody", "--ignore-not-found")
+
+
+def test_the_executor_tells_what_came_out_and_reads_nothing(cluster: RealCluster, tmp_path: Path) -> None:
+    settings = client.Configuration()
+    config.load_kube_config(config_file=str(as_token(cluster, "executor", tmp_path)), client_configuration=settings)
+    api = client.CustomObjectsApi(client.ApiClient(settings))
+    where = {"group": "argoproj.io", "version": "v1alpha1", "namespace": WORKFLOWS, "plural": "workflowtaskresults"}
+    name = "rights-of-nobody"
+    result = {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "WorkflowTaskResult", "metadata": {"name": name}, "message": "a"
+    }  # fmt: skip
+    try:
+        api.create_namespaced_custom_object(**where, body=result)
+        api.patch_namespaced_custom_object(
+            **where, name=name, body={"message": "b"}, _content_type="application/merge-patch+json"
+        )
+        for call in (api.get_namespaced_custom_object, api.delete_namespaced_custom_object):
+            with pytest.raises(client.ApiException, match="forbidden"):
+                call(**where, name=name)
+    finally:
+        cluster.kubectl("-n", WORKFLOWS, "delete", "workflowtaskresult", name, "--ignore-not-found")
+
+
+def test_the_executors_token_is_the_one_in_the_secret(cluster: RealCluster) -> None:
+    secret = cluster.object("secret", "seatrial-executor.service-account-token", WORKFLOWS)
+    assert secret is not None
+    assert {"token", "ca.crt", "namespace"} <= secret["data"].keys()
