@@ -28,18 +28,21 @@ OPSETS = {"": 17, "ai.onnx.ml": 3}
 
 def train(rows: pd.DataFrame, parameters: dict[str, Any], seed: int) -> TrainedModel:
     """Fit on `rows`; `parameters` holds C, the inverse of the L2 penalty."""
-    columns = ColumnTransformer(
-        [("numbers", StandardScaler(), NUMBERS), ("words", OneHotEncoder(handle_unknown="ignore"), WORDS)]
-    )
-    classifier = LogisticRegression(C=float(parameters["C"]), max_iter=1000, random_state=seed)
-    pipeline = Pipeline([("columns", columns), ("classifier", classifier)]).fit(
-        rows[NUMBERS + WORDS], rows["abandoned"]
-    )
+    pipeline = fitted(rows, parameters, seed)
 
     def answer(features: pd.DataFrame) -> np.ndarray[Any, Any]:
         return pipeline.predict_proba(features[NUMBERS + WORDS])[:, 1:]
 
     return TrainedModel(onnx=probability_graph(pipeline).SerializeToString(), answer=answer)
+
+
+def fitted(rows: pd.DataFrame, parameters: dict[str, Any], seed: int) -> Pipeline:
+    """The pipeline, fitted on `rows`."""
+    columns = ColumnTransformer(
+        [("numbers", StandardScaler(), NUMBERS), ("words", OneHotEncoder(handle_unknown="ignore"), WORDS)]
+    )
+    classifier = LogisticRegression(C=float(parameters["C"]), max_iter=1000, random_state=seed)
+    return Pipeline([("columns", columns), ("classifier", classifier)]).fit(rows[NUMBERS + WORDS], rows["abandoned"])
 
 
 def probability_graph(pipeline: Pipeline) -> ModelProto:
