@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from infra.cluster import build as building
-from infra.cluster import inside, lifecycle, packages, status, versions
+from infra.cluster import inside, installing, lifecycle, packages, status, versions
 from infra.cluster.cluster import Cluster
 from infra.cluster.places import CHECKOUT, cache, place_of
 from seatrial.errors import InvalidInput, StepError
@@ -46,7 +46,7 @@ def _found() -> Cluster:
 
 
 def _build(options: argparse.Namespace) -> None:
-    lifecycle.prepare(_built(options))
+    installing.prepare(_built(options))
     say(f"every program lies in {cache()}")
 
 
@@ -64,15 +64,18 @@ def _down(options: argparse.Namespace) -> None:
 
 
 def _status(options: argparse.Namespace) -> None:
+    _require_root()
     cluster = _found()
     sys.stdout.write(status.as_json(cluster) if options.json else status.as_table(cluster))
 
 
 def _run(options: argparse.Namespace) -> None:
+    _require_root()
     inside.run(_found(), options.run)
 
 
 def _shell(_: argparse.Namespace) -> None:
+    _require_root()
     inside.shell(_found())
 
 

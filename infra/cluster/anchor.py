@@ -9,7 +9,6 @@ import ctypes
 import os
 import resource
 import subprocess
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -32,14 +31,14 @@ def anchors(processes: Iterable[tuple[int, Mapping[str, str]]], root: Path) -> l
     return [pid for pid, environment in processes if environment.get(IDENTITY_VARIABLE) == str(root)]
 
 
-def start(place: Place, command: list[str]) -> None:
-    """Run `command` as the first process of new namespaces, in a session of its own; it dies with the anchor."""
+def start(place: Place, command: list[str]) -> subprocess.Popen[bytes]:
+    """Run `command` as the first process of new namespaces, in a session of its own; give back the anchor."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, hard), hard))
     namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     place.logs.mkdir(parents=True, exist_ok=True)
     with (place.logs / "node.log").open("w") as log:
-        subprocess.Popen(
+        return subprocess.Popen(
             ["unshare", *namespaces, "--", *command],
             cwd=CHECKOUT,
             env={"PATH": SYSTEM_PATH, "HOME": str(place.root), IDENTITY_VARIABLE: str(place.root)},
@@ -100,20 +99,6 @@ def end(place: Place) -> bool:
     if alive:
         raise StepError(f"these processes of the cluster cannot be ended: {[process.pid for process in alive]}")
     return bool(held)
-
-
-def wait_for(place: Place, within_s: float) -> psutil.Process:
-    """The first process, as soon as it is there.
-
-    Raises:
-        Unavailable: It does not appear in time.
-    """
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if (first := find(place)) is not None:
-            return first
-        time.sleep(0.02)
-    raise Unavailable(f"the cluster's namespaces cannot be made; the log is {place.logs / 'node.log'}")
 
 
 def _environments() -> Iterable[tuple[int, Mapping[str, str]]]:

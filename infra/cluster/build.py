@@ -36,9 +36,9 @@ class Programs:
         """The path of a program."""
         return str(self.folders[part] / name)
 
-    def all(self) -> Iterable[Path]:
-        """Every program that a person may want on PATH."""
-        for folder in self.folders.values():
+    def for_people(self) -> Iterable[Path]:
+        """Every program that may lie on PATH; the network plugins have names that others have too."""
+        for folder in (folder for part, folder in self.folders.items() if part not in {"cni", "pause"}):
             for path in (*sorted(folder.iterdir()), *sorted(folder.glob("usr/bin/*"))):
                 if path.is_file() and path.stat().st_mode & 0o100:
                     yield path

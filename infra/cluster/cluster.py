@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -136,8 +135,3 @@ def surroundings(place: Place, given: Mapping[str, str]) -> dict[str, str]:
         "CONTAINERD_ADDRESS": str(place.containerd_socket),
         "CONTAINERD_NAMESPACE": "k8s.io",
     }
-
-
-def as_json(value: object) -> str:
-    """For people and programs alike."""
-    return json.dumps(value, indent=2) + "\n"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.cluster import argo, images, kserve
+from infra.cluster import argo, definitions, images, kserve
 from infra.cluster.cluster import Cluster
 from infra.cluster.parts.services import WEBHOOK_URL
 from infra.cluster.places import NODE
@@ -17,36 +18,53 @@ _READY_WITHIN_S: Final = 90.0
 _DEPLOYMENTS: Final = (("kube-system", "coredns"), ("argo", "workflow-controller"), ("argo", "argo-server"))
 
 
-def import_images(cluster: Cluster, archives: dict[str, Path]) -> None:
-    """Containerd has every image of `archives`."""
+@dataclass(frozen=True)
+class Prepared:
+    """What is made before the cluster comes up, and kept in the cache."""
+
+    archives: dict[str, Path]
+    """Image → its archive."""
+    definitions: dict[str, Path]
+    """Part → its CRDs."""
+
+
+def prepare(cluster: Cluster) -> Prepared:
+    """Everything that can be made beforehand, made when it is not there."""
+    wanted = images.recipes(cluster.programs, cluster.versions.modules)
+    return Prepared(
+        archives=images.ensure(cluster.programs.cache, wanted, cluster.say),
+        definitions=definitions.ensure(cluster.programs, cluster.kubectl, cluster.say),
+    )
+
+
+def import_images(cluster: Cluster, prepared: Prepared) -> None:
+    """The node has every image of the cluster's own pods."""
     there = set(cluster.ctr("images", "list", "--quiet").split())
-    for name, archive in archives.items():
+    for name, archive in prepared.archives.items():
         stamp = cluster.place.data / "containerd" / f"imported-{archive.name}"
         if name not in there or not stamp.exists():
             cluster.ctr("images", "import", "--local", str(archive))
             stamp.touch()
 
 
-def archives(cluster: Cluster) -> dict[str, Path]:
-    """The archives of the cluster's own images, made when they are not there."""
-    wanted = images.recipes(cluster.programs, cluster.versions.modules)
-    return images.ensure(cluster.programs.cache, wanted, cluster.say)
+def basics(cluster: Cluster) -> None:
+    """DNS, and the API server's right to ask the kubelet."""
+    cluster.kubectl.apply("-f", str(MANIFESTS / "kubelet-client.yaml"), "-f", str(MANIFESTS / "coredns.yaml"))
 
 
-def definitions(cluster: Cluster) -> None:
-    """Every CRD, established; what the node, DNS and the gateway ask for when they start."""
-    kubectl, folders = cluster.kubectl, cluster.programs.folders
-    kubectl.apply("-f", str(MANIFESTS / "kubelet-client.yaml"), "-f", str(MANIFESTS / "coredns.yaml"))
-    kubectl.apply("-k", str(folders["gateway-api"] / "crd"))
-    kubectl.apply("-k", str(folders["kserve"] / "config" / "crd"))
-    kubectl.apply("-k", str(folders["argo"] / "manifests" / "base" / "crds" / "full"))
+def serving(cluster: Cluster, prepared: Prepared) -> None:
+    """What KServe's controller and the gateway ask for when they start: CRDs, defaults, the gateway's class."""
+    kubectl = cluster.kubectl
+    for part in ("gateway-api", "kserve"):
+        kubectl.apply("-f", str(prepared.definitions[part]))
     kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     kubectl.apply("-f", str(MANIFESTS / "gateway-class.yaml"))
-    kubectl.apply_objects(kserve.defaults(folders["kserve"] / "config"))
+    kubectl.apply_objects(kserve.defaults(cluster.programs.folders["kserve"] / "config"))
 
 
-def workflows(cluster: Cluster) -> None:
-    """Argo's controller and server."""
+def workflows(cluster: Cluster, prepared: Prepared) -> None:
+    """Argo's CRDs, controller and server."""
+    cluster.kubectl.apply("-f", str(prepared.definitions["argo"]))
     folder = cluster.programs.folders["argo"] / "manifests" / "cluster-install-no-crds"
     version = cluster.versions.modules["argo"].version
     cluster.kubectl.apply_objects(argo.for_this_cluster(cluster.kubectl.rendered(folder), version))

@@ -10,9 +10,10 @@ from infra.cluster import anchor, cgroups, clearing, installing, kubeconfigs, no
 from infra.cluster.cluster import Cluster, State, keep, link_programs, state
 from infra.cluster.places import Place
 from infra.cluster.rising import Clock, Rising, until
+from infra.cluster.toolchain import tail
 from seatrial.app.sandbox.supervisor import Process, main_section
 from seatrial.app.sandbox.triton import exclusive
-from seatrial.errors import InvalidInput
+from seatrial.errors import InvalidInput, Unavailable
 
 _NAMESPACES_WITHIN_S: Final = 15.0
 
@@ -40,13 +41,8 @@ def up(cluster: Cluster) -> None:
             raise
 
 
-def prepare(cluster: Cluster) -> None:
-    """All that can be made before the cluster comes up is made."""
-    installing.archives(cluster)
-
-
 def _start(cluster: Cluster) -> None:
-    archives = installing.archives(cluster)
+    prepared = installing.prepare(cluster)
     clock = Clock(cluster.say)
     _lay_out(cluster)
     _make_namespaces(cluster)
@@ -56,17 +52,19 @@ def _start(cluster: Cluster) -> None:
     parts.reach("etcd")
     parts.begin("kube-apiserver")
     parts.reach("containerd")
-    installing.import_images(cluster, archives)
+    installing.import_images(cluster, prepared)
     clock.lap("images")
     parts.reach("kube-apiserver")
     parts.begin("kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy")
-    installing.definitions(cluster)
-    clock.lap("CRDs")
+    installing.basics(cluster)
+    installing.serving(cluster, prepared)
+    clock.lap("gateway and KServe CRDs")
     parts.begin("kserve", "traefik", "mlflow")
     parts.reach("kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy")
     installing.node_is_ready(cluster)
     clock.lap("node ready")
-    installing.workflows(cluster)
+    installing.workflows(cluster, prepared)
+    clock.lap("Argo installed")
     parts.reach("kserve")
     installing.webhooks(cluster)
     clock.lap("webhooks")
@@ -90,15 +88,19 @@ def _lay_out(cluster: Cluster) -> None:
     cgroups.make(place.cgroup)
     pki.ensure(place.pki)
     kubeconfigs.write_all(place)
-    link_programs(place.bin, cluster.programs.all())
+    link_programs(place.bin, cluster.programs.for_people())
 
 
 def _make_namespaces(cluster: Cluster) -> None:
     """Start supervisord, without any program yet, as the first process of new namespaces, and enter its network."""
     place = cluster.place
-    anchor.start(place, node.command(_write_supervisor(place)))
-    anchor.enter(anchor.wait_for(place, _NAMESPACES_WITHIN_S))
-    until(cluster.supervisor.alive, _NAMESPACES_WITHIN_S, f"supervisord to answer: see {place.logs / 'node.log'}")
+    started = anchor.start(place, node.command(_write_supervisor(place)))
+    until(lambda: cluster.supervisor.alive() or started.poll() is not None, _NAMESPACES_WITHIN_S, "the namespaces")
+    first = anchor.find(place)
+    if first is None:
+        log = place.logs / "node.log"
+        raise Unavailable(f"the cluster's namespaces cannot be made; the end of {log}:\n{tail(log)}")
+    anchor.enter(first)
 
 
 def _write_supervisor(place: Place) -> Path:

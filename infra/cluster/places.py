@@ -57,8 +57,8 @@ class Place:
 
     @property
     def lock(self) -> Path:
-        """Held while the cluster is brought up or down."""
-        return self.root / "cluster.lock"
+        """Held while the cluster is brought up or down; outlives a wipe."""
+        return self.root.with_suffix(".lock")
 
     @property
     def state(self) -> Path:

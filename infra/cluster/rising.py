@@ -15,7 +15,7 @@ from seatrial.errors import Unavailable
 
 _FALLS_MAX: Final = 3
 """So often may a part end while it comes up."""
-_POLL_S: Final = 0.05
+_POLL_S: Final = 0.1
 _STOPPED_WITHIN_S: Final = 15.0
 _UP: Final = frozenset({"RUNNING", "STARTING"})
 

@@ -121,8 +121,8 @@ def kserve(place: Place, programs: Programs) -> Part:
     certificates.mkdir(parents=True, exist_ok=True, mode=0o700)
     for suffix in ("crt", "key"):
         target = certificates / f"tls.{suffix}"
-        target.unlink(missing_ok=True)
-        target.symlink_to(place.pki / f"kserve-webhook.{suffix}")
+        if not target.is_symlink():
+            target.symlink_to(place.pki / f"kserve-webhook.{suffix}")
     values = {
         "metrics-addr": "127.0.0.1:18080",
         "webhook-port": WEBHOOK_URL.rpartition(":")[2],

@@ -37,7 +37,7 @@ def test_a_part_is_made_once_and_found_from_then_on(tmp_path: Path, made: list[s
     assert made == ["tool"]
     assert again == first
     assert Path(first.program("tool", "tool")).read_text() == "#!/bin/sh\n"
-    assert [path.name for path in first.all()] == ["tool"]
+    assert [path.name for path in first.for_people()] == ["tool"]
     assert said[0].startswith("built tool-")
 
 
