@@ -64,9 +64,9 @@ def template(contracted: Contracted, *, shaped_by_spec: bool = False) -> Contain
         name=contracted.name,
         labels={STEP_LABEL: contracted.name},
         annotations={"workflows.argoproj.io/description": step.summary},
-        image=f"seatrial/{contracted.name}",
+        image=f"seatrial/{contracted.image}",
         command=["python3", "-m", f"steps.{contracted.package}"],
-        args=[text for name in contracted.inputs.parameters() for text in (f"--{name}", reference("inputs", name))],
+        args=_arguments(contracted),
         inputs=[*_inputs(contracted), *([Parameter(name=POD_SPEC_PATCH)] if shaped_by_spec else [])],
         outputs=[*_outputs(contracted)],
         env=[m.EnvVar(name="SEATRIAL_IO", value=IO)],
@@ -94,6 +94,11 @@ def template(contracted: Contracted, *, shaped_by_spec: bool = False) -> Contain
         priority_class_name=ROLL_OUT_PRIORITY_CLASS if contracted.needs("gateway") else None,
         executor=None if token else executor(),
     )
+
+
+def _arguments(contracted: Contracted) -> list[str]:
+    given = [text for name in contracted.inputs.parameters() for text in (f"--{name}", reference("inputs", name))]
+    return [contracted.mode, *given] if contracted.mode else given
 
 
 def executor() -> m.ExecutorConfig:

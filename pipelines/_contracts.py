@@ -36,10 +36,17 @@ class Contracted:
     step: Step
     inputs: type[Contract]
     outputs: type[Contract]
+    mode: str = ""
+    """The word before its arguments, where a package holds a second step; empty: its own."""
 
     @property
     def name(self) -> str:
-        """The name of its template, image and task: `evaluate-model`."""
+        """The name of its template and task: `evaluate-model`."""
+        return kebab(self.mode or self.package)
+
+    @property
+    def image(self) -> str:
+        """The name of its image: its package's."""
         return kebab(self.package)
 
     def needs(self, need: Need) -> bool:
@@ -51,6 +58,14 @@ def contract(package: str) -> Contracted:
     """The contract of one step."""
     module = importlib.import_module(f"steps.{package}.contract")
     return Contracted(package=package, step=module.STEP, inputs=module.Inputs, outputs=module.Outputs)
+
+
+def janitor() -> Contracted:
+    """The step that no release has: the sweep over all models, in settle_release's image."""
+    module = importlib.import_module("steps.settle_release.sweep_contract")
+    return Contracted(
+        package="settle_release", step=module.STEP, inputs=module.Inputs, outputs=module.Outputs, mode="settle"
+    )
 
 
 def contracts() -> list[Contracted]:

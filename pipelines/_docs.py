@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic.fields import FieldInfo
 
-from pipelines._contracts import Contracted, contracts
+from pipelines._contracts import Contracted, contracts, janitor
 from seatrial.errors import InvalidInput
 
 BEGIN: Final = "<!-- steps -->"
@@ -15,9 +15,9 @@ END: Final = "<!-- /steps -->"
 
 
 def step_table() -> str:
-    """A Markdown table: one row per step, in the order of a release."""
+    """A Markdown table: one row per step, in the order of a release; the janitor's last."""
     rows = ["| step | promise | takes | gives | may touch |", "| --- | --- | --- | --- | --- |"]
-    rows += [_row(contracted) for contracted in contracts()]
+    rows += [_row(contracted) for contracted in (*contracts(), janitor())]
     return "\n".join(rows) + "\n"
 
 
@@ -44,4 +44,4 @@ def _row(contracted: Contracted) -> str:
 
 
 def _names(fields: Mapping[str, FieldInfo]) -> str:
-    return ", ".join(fields)
+    return ", ".join(fields) or "nothing"

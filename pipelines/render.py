@@ -10,11 +10,18 @@ from typing import Final
 
 from pipelines import _docs
 from pipelines.release import release
+from pipelines.settle import every_minute, settle
 from seatrial.errors import InvalidInput
 from seatrial.names import model_name
 from seatrial.spec import SPEC_FILE
 
 HEADER: Final = "# Rendered from pipelines/ by `make render`. Never edited by hand.\n"
+KUSTOMIZATION: Final = """\
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+"""
+"""So that an overlay can take the folder."""
 SHOWN_DIFFERENCES: Final = 20
 """Lines of the difference that `stale` repeats per file."""
 
@@ -35,8 +42,15 @@ class Rendering:
 
     def files(self) -> Mapping[Path, str]:
         """Path → whole text; the same inputs give the same bytes."""
-        template = release(model_names(self.models))
-        files = {self.out / "release.yaml": HEADER + template.to_yaml(allow_unicode=True, width=120)}
+        rendered = {
+            "release.yaml": release(model_names(self.models)),
+            "settle.yaml": settle(),
+            "settle-every-minute.yaml": every_minute(),
+        }
+        files = {
+            self.out / name: HEADER + whole.to_yaml(allow_unicode=True, width=120) for name, whole in rendered.items()
+        }
+        files[self.out / "kustomization.yaml"] = HEADER + KUSTOMIZATION + "".join(f"- {name}\n" for name in rendered)
         if self.readme.is_file():
             files[self.readme] = _docs.with_table(self.readme.read_text(encoding="utf-8"))
         return files

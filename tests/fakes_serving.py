@@ -125,6 +125,9 @@ class MemoryRoutes:
         del self.objects[name]
         self._wrote(f"delete route {name}")
 
+    def models(self) -> list[str]:
+        return models_of(self.objects)
+
     def by_hand(self, name: str, weights: Mapping[str, int]) -> None:
         """Somebody edits the weights of the last rule with kubectl."""
         manifest = copy.deepcopy(self.objects[name])
@@ -203,11 +206,20 @@ class MemoryServices:
             if manifest["metadata"].get("labels", {}).get("seatrial.dev/model") == kebab(model_name)
         )
 
+    def models(self) -> list[str]:
+        return models_of(self.objects)
+
     def put(self, model_name: str, version: int) -> None:
         """A service that stands there already."""
         name = f"{kebab(model_name)}-v{version}"
         metadata = {"name": name, "labels": {"seatrial.dev/model": kebab(model_name)}, "generation": 1}
         self.objects[name] = {"metadata": metadata, "spec": {}}
+
+
+def models_of(objects: Mapping[str, Manifest]) -> list[str]:
+    """The models that objects are labelled with."""
+    labels = {o["metadata"].get("labels", {}).get("seatrial.dev/model", "") for o in objects.values()}
+    return sorted(label.replace("-", "_") for label in labels if label)
 
 
 def ready(manifest: Manifest, **status: Any) -> Manifest:

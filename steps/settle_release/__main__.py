@@ -4,13 +4,15 @@
     2  who answers is read back
     3  services that nobody needs are deleted, the ledger gets what is missing, the outcome is written down
 
-Everything after 1 may fail without undoing it: what could not be done is said in the summary.
+Everything after 1 may fail without undoing it: what could not be done is said in the summary. With the word `settle`
+before its arguments it is the sweep over all models instead.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +39,9 @@ LEDGER_LATEST: Final = 50
 ANY_REQUEST: Final = b"{}"
 """Enough to be answered 404 where there is no route."""
 
+Say = Callable[..., None]
+"""Takes an event and its facts."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
@@ -48,19 +53,21 @@ class Ports:
     store: Store
     predictions: Predictions
     clock: Clock
+    say: Say = _runtime.event
 
 
 @dataclass
 class Summary:
     """What happened, as far as it is known; notes say what could not be found out or done."""
 
+    say: Say
     facts: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         """Say it here and in the log."""
         self.notes.append(text)
-        _runtime.event("note", text=text)
+        self.say("note", text=text)
 
 
 def run(inputs: Inputs, scratch: Path, ports: Ports) -> Outputs:
@@ -69,7 +76,7 @@ def run(inputs: Inputs, scratch: Path, ports: Ports) -> Outputs:
     Raises:
         Unavailable: The API that keeps the route does not answer.
     """
-    summary = Summary()
+    summary = Summary(ports.say)
     named = _is_model_name(inputs.model_name)  # else no route, no service and no key can have this name
     state, trial = _put_right(inputs, ports, summary) if named else (None, Trial())
     steps = _steps(inputs, ports, summary)
@@ -140,7 +147,8 @@ def _remembered(trial: Trial, inputs: Inputs, state: RouteState, ports: Ports, s
         summary.note(f"the ledger could not be read or completed: {error}")
         return trial
     done = {entry.action for entry in entries if entry.by == inputs.release_id}
-    return replace(trial, promoted=trial.promoted or "promote" in done, began=trial.began or "begin" in done)
+    began = trial.began or not done.isdisjoint({"begin", "shift", "settle"})
+    return replace(trial, promoted=trial.promoted or "promote" in done, began=began)
 
 
 def _removed(sequence: int, by: str, why: str) -> Fact:
@@ -233,6 +241,11 @@ def _exit_code(outputs: Outputs) -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["settle"]:
+        from steps.settle_release import sweep
+
+        sweep.main(sys.argv[2:])
+
     from seatrial.adapters import clock, gateway, kubernetes, s3
 
     def _ports() -> Ports:

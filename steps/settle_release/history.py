@@ -41,6 +41,21 @@ class Node:
         return self.phase == "Succeeded"
 
 
+def uid(workflow: Manifest) -> str:
+    """The release's id."""
+    return str(workflow["metadata"]["uid"])
+
+
+def parameter(workflow: Manifest, name: str) -> str:
+    """A parameter of the run: as it was submitted, else as its template has it; empty: neither."""
+    stored = (workflow.get("status") or {}).get("storedWorkflowTemplateSpec") or {}
+    for spec in (workflow.get("spec") or {}, stored):
+        for given in (spec.get("arguments") or {}).get("parameters") or ():
+            if given.get("name") == name and given.get("value") is not None:
+                return str(given["value"])
+    return ""
+
+
 def steps(workflow: Manifest) -> dict[str, Node]:
     """Template → how it went, of those that ran.
 
@@ -48,14 +63,18 @@ def steps(workflow: Manifest) -> dict[str, Node]:
         Unavailable: The nodes are kept elsewhere or cannot be read.
     """
     found: dict[str, list[Mapping[str, Any]]] = {}
-    for node in _nodes(workflow.get("status") or {}).values():
+    for node in nodes(workflow.get("status") or {}).values():
         if node.get("type") in {"Pod", "Retry"} and node.get("phase") not in NOT_RUN:
             found.setdefault(_template(node), []).append(node)
     return {template: _joined(template, attempts) for template, attempts in found.items()}
 
 
-def _nodes(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Argo packs many nodes, or keeps them in a database. Source: argo-workflows, workflow/packer."""
+def nodes(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """A run's nodes. Argo packs many of them, or keeps them in a database. Source: argo-workflows, workflow/packer.
+
+    Raises:
+        Unavailable: They are kept elsewhere or cannot be read.
+    """
     packed = status.get("compressedNodes")
     if status.get("offloadNodeStatusVersion") and not status.get("nodes") and not packed:
         raise Unavailable("the workflow's nodes are kept in a database; turn nodeStatusOffLoad off for releases")

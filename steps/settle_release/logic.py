@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +13,8 @@ from steps.settle_release.history import Node
 
 GATES_BEFORE_DEPLOY: Final = ("validate-data", "evaluate-model", "package-model")
 DEPLOY, CANARY, RESOLVE, SETTLE = "deploy-model", "run-canary", "resolve-release", "settle-release"
+RELEASE_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A run's uid."""
 NO_PASS: Final = frozenset({"fail", "inconclusive"})
 
 
@@ -25,6 +28,11 @@ class Trial:
     """Its version was put on trial."""
     frozen: bool = False
     """Its version is on trial still, in a route that somebody changed by hand: it was left as it is."""
+
+
+def is_release(owner: str) -> bool:
+    """Whether a route's owner is a release. Others are persons, whose watch lasts as long as they said."""
+    return RELEASE_ID.fullmatch(owner) is not None
 
 
 def version_of(steps: Mapping[str, Node]) -> int | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from pipelines._contracts import Contracted, contracts, default_text, is_folder
+from pipelines._contracts import Contracted, contracts, default_text, is_folder, janitor
 from seatrial.app.builder import HIDDEN
 from steps._contract import Contract
 
@@ -21,6 +21,7 @@ ALL = [pytest.param(contracted, id=contracted.package) for contracted in contrac
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 OURS = {"seatrial", "steps"}
 each_step = pytest.mark.parametrize("contracted", ALL)
+each_contract = pytest.mark.parametrize("contracted", [*ALL, pytest.param(janitor(), id="settle")])
 
 
 def folder(contracted: Contracted) -> Path:
@@ -50,7 +51,7 @@ def test_a_step_has_its_files(contracted: Contracted) -> None:
     assert {"__init__.py", "__main__.py", "contract.py", "Dockerfile"} <= names
 
 
-@each_step
+@each_contract
 @pytest.mark.parametrize("side", ["inputs", "outputs"])
 def test_a_contract_is_frozen_closed_and_described(contracted: Contracted, side: str) -> None:
     model: type[Contract] = getattr(contracted, side)
@@ -70,19 +71,19 @@ def test_names_are_kebab_and_none_stands_twice(contracted: Contracted) -> None:
     assert re.fullmatch(r"[a-z]+_[a-z]+", contracted.package)
 
 
-@each_step
+@each_contract
 def test_an_output_parameter_has_a_default_that_no_gate_takes_for_pass(contracted: Contracted) -> None:
     defaults = {name: default_text(field) for name, field in contracted.outputs.parameters().items()}
     assert not {"pass", "new", "promoted", "deployed", "unchanged"} & set(defaults.values())
     assert all(field.is_required() for field in contracted.outputs.artifacts().values())
 
 
-@each_step
+@each_contract
 def test_inputs_have_no_default(contracted: Contracted) -> None:
     assert all(field.is_required() for field in contracted.inputs.model_fields.values())
 
 
-@each_step
+@each_contract
 def test_parameters_are_small_values_no_structures(contracted: Contracted) -> None:
     for model in (contracted.inputs, contracted.outputs):
         for field in model.parameters().values():
@@ -91,13 +92,13 @@ def test_parameters_are_small_values_no_structures(contracted: Contracted) -> No
             assert not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel))
 
 
-@each_step
+@each_contract
 def test_an_unknown_input_is_refused(contracted: Contracted) -> None:
     with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
         contracted.inputs.model_validate_strings({"no_such_input": "x"})
 
 
-@each_step
+@each_contract
 def test_a_step_says_how_it_runs(contracted: Contracted) -> None:
     step = contracted.step
     assert step.summary.endswith(".")

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "workflow_templates"
-FILES = sorted(TEMPLATES.glob("*.yaml"))
+FILES = [TEMPLATES / "release.yaml", TEMPLATES / "settle.yaml"]
+"""The WorkflowTemplates."""
 GLOBALS = {"workflow.name", "workflow.uid", "workflow.namespace"}
 GATES = {
     "resolve-release": "outcome",
@@ -59,7 +60,7 @@ def outputs(template: dict[str, Any]) -> set[str]:
 
 
 def workflow_names(path: Path) -> set[str]:
-    return GLOBALS | {f"workflow.parameters.{p['name']}" for p in spec(path)["arguments"]["parameters"]}
+    return GLOBALS | {f"workflow.parameters.{p['name']}" for p in spec(path).get("arguments", {}).get("parameters", [])}
 
 
 def before(template: dict[str, Any], name: str) -> set[str]:
@@ -73,8 +74,32 @@ def before(template: dict[str, Any], name: str) -> set[str]:
     return found
 
 
-def test_there_is_a_release_template() -> None:
-    assert [path.name for path in FILES] == ["release.yaml"]
+def test_every_file_is_a_template_or_refers_to_one() -> None:
+    kinds = {path.name: yaml.safe_load(path.read_text())["kind"] for path in TEMPLATES.glob("*.yaml")}
+    assert kinds == {
+        "release.yaml": "WorkflowTemplate",
+        "settle.yaml": "WorkflowTemplate",
+        "settle-every-minute.yaml": "CronWorkflow",
+        "kustomization.yaml": "Kustomization",
+    }
+
+
+def test_the_kustomization_lists_every_other_file() -> None:
+    listed = yaml.safe_load((TEMPLATES / "kustomization.yaml").read_text())["resources"]
+    assert sorted([*listed, "kustomization.yaml"]) == sorted(path.name for path in TEMPLATES.glob("*.yaml"))
+
+
+def test_the_janitor_comes_every_minute_and_never_twice_at_once() -> None:
+    cron = spec(TEMPLATES / "settle-every-minute.yaml")
+    assert cron["schedules"] == ["* * * * *"]
+    assert cron["concurrencyPolicy"] == "Forbid"
+    assert cron["workflowSpec"] == {"workflowTemplateRef": {"name": "settle"}}
+    assert cron["successfulJobsHistoryLimit"] + cron["failedJobsHistoryLimit"] <= 5
+    janitor = spec(TEMPLATES / "settle.yaml")
+    (only,) = janitor["templates"]
+    assert (janitor["entrypoint"], only["name"]) == ("settle", "settle")
+    assert (only["container"]["image"], only["container"]["args"]) == ("seatrial/settle-release", ["settle"])
+    assert not {"hooks", "arguments"} & janitor.keys()
 
 
 @pytest.mark.parametrize(("path", "template", "task"), list(tasks()))

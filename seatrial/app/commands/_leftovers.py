@@ -6,7 +6,6 @@ this model can be just starting, and so whatever the route does not name is left
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -17,9 +16,8 @@ from seatrial.errors import Frozen, InvalidInput
 from seatrial.names import version_of
 from seatrial.route import RouteState
 from steps.settle_release.cleaning import clean, holder
+from steps.settle_release.logic import is_release
 
-_RELEASE_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""A run's uid. Other owners are persons, whose watch lasts as long as they said."""
 WHY: Final = "the release was ended before its exit handler could run"
 
 Say = Callable[[str], None]
@@ -66,7 +64,7 @@ def _put_right(ports: Local, before: RouteState) -> RouteState:
     """The route without a candidate that nobody watches; the last change is recorded where the ledger lacks it."""
     if not before.exists or before.foreign:  # weights found by hand are no change of ours
         return before
-    owner = before.owner if before.candidate is not None and _RELEASE_ID.fullmatch(before.owner) else None
+    owner = before.owner if before.candidate is not None and is_release(before.owner) else None
     return ports.router.change(
         before.model_name,
         lambda state: route.settle(state, now=ports.clock.now(), owner=owner),

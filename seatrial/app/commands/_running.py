@@ -14,19 +14,17 @@ from rich.console import Console
 
 from seatrial import release
 from seatrial.app import runner, sandbox
+from seatrial.app.commands import _ending
+from seatrial.app.commands._ending import SETTLE
 from seatrial.app.commands._place import TEMPLATES
 from seatrial.app.commands._ports import Local, Ports
-from seatrial.app.views.follow import following
+from seatrial.app.views.follow import following, from_logs
 from seatrial.app.views.outcome import Ended
-from seatrial.app.views.steps import Line, lines
+from seatrial.app.views.steps import Line
 from seatrial.app.views.words import error_in
-from seatrial.errors import IntegrityError, InvalidInput, Unavailable
+from seatrial.errors import InvalidInput
 
-SETTLE: Final = "settle-release"
 ROLL_OUT: Final = "roll-out"
-INTERRUPTED: Final = 130
-"""As shells say it of what Ctrl-C ended."""
-_PASSED_ON: Final = {InvalidInput.exit_code, Unavailable.exit_code, IntegrityError.exit_code}
 
 
 def release_template(model: str) -> dict[str, Any]:
@@ -85,7 +83,7 @@ def run_release(
     what = f"release {model}"
     with (
         sandbox.releasing(ports.sandbox.home, what) as told,
-        following(template, ports.runs, console, title=what) as show,
+        following(template, from_logs(ports.runs), console, title=what) as show,
     ):
         workflow = runner.run(
             template,
@@ -112,60 +110,15 @@ def ended(
     reports: tuple[Path, ...] = (),
     word: str = "",
 ) -> Ended:
-    """How a finished run ended: as settle_release says; without its word it failed.
-
-    Args:
-        model: What was released.
-        template: The release.
-        workflow: The run.
-        runs: Where its logs and files are.
-        seconds: It took so long.
-        reports: Of its gates.
-        word: Why it was stopped, where that was not a person's Ctrl-C.
-    """
-    steps = [line for line in lines(template, workflow) if not line.group]
+    """How a run on this machine ended; its logs and files lie in `runs`."""
     run = str(workflow["metadata"]["name"])
+
+    def why(step: Line) -> str:
+        return error_in(runs / run / step.node_id / "main.log") or step.message
+
     summary = _summary(workflow, runs)
-    outcome = summary.get("outcome", "failed")
-    outcome = outcome if outcome in release.EXIT_CODES else "failed"
-    broken = [step for step in steps if step.phase in {"Failed", "Error"}]
-    # settle_release is red by its word unless promoted or unchanged: without its word, it is what failed.
-    failed = next((step for step in broken if step.name != SETTLE or not summary), None)
-    reasons = tuple(_plain(str(reason), steps) for reason in summary.get("reasons", ()))
-    if failed is not None and outcome not in {"promoted", "refused"}:
-        why = error_in(runs / run / failed.node_id / "main.log") or failed.message
-        reasons = (f"{failed.name}: {why}", *reasons[1:])
-    stopped = bool(workflow.get("spec", {}).get("shutdown"))
-    if stopped and outcome not in {"promoted", "refused"}:
-        where = f" while {failed.name} ran" if failed is not None else ""
-        reasons = (f"{word or 'it was stopped'}{where}", *reasons[1:])
-    return Ended(
-        outcome=outcome,
-        model=model,
-        version=summary.get("version") or (_version(steps) if outcome != "failed" else None),
-        exit_code=_stopped_code(word) if stopped and outcome == "failed" else _exit_code(outcome, workflow, failed),
-        seconds=seconds,
-        reasons=reasons,
-        bundle=summary.get("bundle"),
-        image=summary.get("image"),
-        run=run,
-        reports=reports,
-        notes=tuple(map(str, summary.get("notes", ()))),
-    )
-
-
-def _stopped_code(word: str) -> int:
-    """Of a release that was stopped: its sandbox is away, or a person said Ctrl-C."""
-    return Unavailable.exit_code if word else INTERRUPTED
-
-
-def _exit_code(outcome: str, workflow: Mapping[str, Any], failed: Line | None) -> int:
-    """Of the outcome; a release that failed has the code of the step that did."""
-    if outcome != "failed" or failed is None:
-        return next(code for known, code in release.EXIT_CODES.items() if known == outcome)
-    node = workflow["status"]["nodes"].get(failed.node_id, {})
-    code = str((node.get("outputs") or {}).get("exitCode", ""))
-    return int(code) if code.isdigit() and int(code) in _PASSED_ON else 1
+    facts = _ending.Facts(summary=summary, seconds=seconds, reports=reports, word=word)
+    return _ending.ended(model, template, workflow, facts, why)
 
 
 def _summary(workflow: Mapping[str, Any], runs: Path) -> dict[str, Any]:
@@ -192,14 +145,3 @@ def _reports(workflow: Mapping[str, Any], runs: Path, into: Path) -> tuple[Path,
                 shutil.copyfile(place, target)
                 found.append(target)
     return tuple(dict.fromkeys(found))
-
-
-def _version(steps: list[Line]) -> int | None:
-    told = next((step.outputs.get("version", "") for step in steps if step.name == "resolve-release"), "")
-    return int(told) if told.isdigit() and int(told) > 0 else None
-
-
-def _plain(reason: str, steps: list[Line]) -> str:
-    """A reason without the step that gave it: the check says more."""
-    step, _, rest = reason.partition(": ")
-    return rest if rest and step in {line.name for line in steps} else reason

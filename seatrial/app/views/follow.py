@@ -12,10 +12,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from seatrial.app.views.steps import SYMBOLS, Line, lines
-from seatrial.app.views.words import last_event
+from seatrial.app.views.steps import SYMBOLS, WAITS_FOR_LOCK, Line, lines
+from seatrial.app.views.words import last_event, words
 
 Observe = Callable[[dict[str, Any]], None]
+Said = Callable[[Line, Mapping[str, Any]], str]
+"""What a step says, in words, by its line and the run."""
 
 STYLES: Final[Mapping[str, str]] = {
     "Running": "bold cyan",
@@ -27,12 +29,12 @@ STYLES: Final[Mapping[str, str]] = {
 
 
 @contextlib.contextmanager
-def following(template: Mapping[str, Any], runs: Path, console: Console, *, title: str) -> Iterator[Observe]:
+def following(template: Mapping[str, Any], said: Said, console: Console, *, title: str) -> Iterator[Observe]:
     """Gives what the runner is to call at each change; what is shown on a terminal stays there in the end."""
     if not console.is_terminal:
-        yield Plain(template, runs, console)
+        yield Plain(template, said, console)
         return
-    tree = Tree(template, runs, title)
+    tree = Tree(template, said, title)
     with Live(tree, console=console, refresh_per_second=4, transient=False):
         yield tree.observe
 
@@ -40,9 +42,9 @@ def following(template: Mapping[str, Any], runs: Path, console: Console, *, titl
 class Tree:
     """All steps at once, drawn anew several times a second."""
 
-    def __init__(self, template: Mapping[str, Any], runs: Path, title: str) -> None:
+    def __init__(self, template: Mapping[str, Any], said: Said, title: str) -> None:
         self._template = template
-        self._runs = runs
+        self._said = said
         self._title = title
         self._workflow: dict[str, Any] = {}
 
@@ -62,44 +64,69 @@ class Tree:
             style = STYLES.get(line.phase, "dim")
             name = Text(f"{'  ' * line.depth}{SYMBOLS.get(line.phase, '?')} {line.name}", style=style)
             seconds = line.seconds()
-            table.add_row(name, "" if seconds is None else f"{seconds:.1f} s", said(line, self._workflow, self._runs))
+            table.add_row(name, "" if seconds is None else f"{seconds:.1f} s", self._said(line, self._workflow))
         return table
 
 
 class Plain:
     """One line when a step starts, one when it ends."""
 
-    def __init__(self, template: Mapping[str, Any], runs: Path, console: Console) -> None:
+    def __init__(self, template: Mapping[str, Any], said: Said, console: Console) -> None:
         self._template = template
-        self._runs = runs
+        self._said = said
         self._console = console
         self._told: dict[str, str] = {}
 
     def __call__(self, workflow: dict[str, Any]) -> None:
         """Tell what is new."""
         for line in lines(self._template, workflow):
-            waits = line.phase == "Pending" and bool(line.message)
-            if (line.group and not waits) or self._told.get(line.name, "") == line.phase:
+            state = "waits" if line.waits else line.phase
+            if (line.group and not line.waits) or self._told.get(line.name, "") == state:
                 continue
-            self._told[line.name] = line.phase
-            if waits or line.ran:
-                self._tell(line, said(line, workflow, self._runs))
+            self._told[line.name] = state
+            if line.waits or line.ran:
+                self._tell(line, self._said(line, workflow))
 
     def _tell(self, line: Line, words: str) -> None:
         seconds = line.seconds() if line.over else None
         time = "" if seconds is None else f"{seconds:.1f} s"
-        verb = line.phase.lower() if line.over else {"Pending": "waits"}.get(line.phase, "starts")
+        verb = line.phase.lower() if line.over else "waits" if line.waits else "starts"
         text = (
             f"{SYMBOLS.get(line.phase, '?')} {line.name:<16} {verb:<10} {time:>7}  {words if verb != 'starts' else ''}"
         )
         self._console.print(text.rstrip(), markup=False, highlight=False, soft_wrap=True)
 
 
-def said(line: Line, workflow: Mapping[str, Any], runs: Path) -> str:
-    """The step's last event in words, or what it waits for."""
-    if line.phase == "Pending" and line.message.startswith("Waiting for"):
-        return "waits: another release of this model is rolling out"
-    if line.group or not line.node_id or not line.ran:
-        return ""
-    run = str(workflow.get("metadata", {}).get("name", ""))
-    return last_event(runs / run / line.node_id / "main.log") or line.message
+def from_logs(runs: Path) -> Said:
+    """A step's last event: its log lies in `runs`."""
+
+    def said(line: Line, workflow: Mapping[str, Any]) -> str:
+        run = str(workflow.get("metadata", {}).get("name", ""))
+        return last_event(runs / run / line.node_id / "main.log") or line.message
+
+    return _when_it_ran(said)
+
+
+def from_outputs() -> Said:
+    """What a step gave, or why it failed: its log is elsewhere."""
+
+    def said(line: Line, _: Mapping[str, Any]) -> str:
+        given = words({"event": "done", "outputs": line.outputs}) if line.over else ""
+        return line.message if line.phase in {"Failed", "Error"} else given or line.message
+
+    return _when_it_ran(said)
+
+
+def _when_it_ran(said: Said) -> Said:
+    """What it waits for, before it runs."""
+
+    def all_the_time(line: Line, workflow: Mapping[str, Any]) -> str:
+        if line.waits and line.message.startswith(WAITS_FOR_LOCK):
+            return "waits: another release of this model is rolling out"
+        if line.waits:
+            return line.message
+        if line.group or not line.node_id or not line.ran:
+            return ""
+        return said(line, workflow)
+
+    return all_the_time

@@ -21,6 +21,12 @@ SYMBOLS: Final[Mapping[str, str]] = {
 """Phase → what stands before the step; the empty phase has not begun."""
 
 
+WAITS_FOR_LOCK: Final = "Waiting for"
+"""How Argo begins to say which lock a node waits for. Source: workflow/sync."""
+STARTING: Final = ("PodInitializing", "ContainerCreating")
+"""What every pod says for a moment."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Line:
     """One step, or one group of steps."""
@@ -47,6 +53,12 @@ class Line:
     def ran(self) -> bool:
         """Whether it did something."""
         return self.phase not in {"", "Pending", "Skipped", "Omitted"}
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for something that it says."""
+        pending = self.phase == "Pending" and bool(self.message) and not self.message.startswith(STARTING)
+        return pending or (not self.over and self.message.startswith(WAITS_FOR_LOCK))
 
     def seconds(self, now: float | None = None) -> float | None:
         """How long it took, or takes already; None: it did nothing."""
@@ -105,7 +117,7 @@ def _line(name: str, node: Mapping[str, Any] | None, known: Mapping[str, Any], d
         started=_moment(node.get("startedAt")),
         ended=_moment(node.get("finishedAt")),
         node_id=str(latest["id"]),
-        outputs={str(p["name"]): str(p["value"]) for p in given},
+        outputs={str(p["name"]): str(p["value"]) for p in given if p.get("value") is not None},
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from seatrial.app.commands._running import ended
-from seatrial.app.views.follow import Plain
+from seatrial.app.views.follow import Plain, from_logs, from_outputs
 from seatrial.app.views.outcome import Ended, line
 from seatrial.app.views.steps import lines
 from seatrial.app.views.words import last_event, words
@@ -78,7 +78,7 @@ def test_a_retried_step_shows_its_latest_attempt() -> None:
 
 def test_without_a_terminal_each_start_and_each_end_is_one_line(tmp_path: Path) -> None:
     told = io.StringIO()
-    plain = Plain(TEMPLATE, tmp_path, Console(file=told, width=20))
+    plain = Plain(TEMPLATE, from_logs(tmp_path), Console(file=told, width=20))
     for phase in ("Running", "Running", "Succeeded", "Succeeded"):
         log(tmp_path, "validate-data", {"event": "judged", "decision": "pass", "reasons": []})
         plain(workflow(node("validate-data", phase)))
@@ -91,7 +91,7 @@ def test_without_a_terminal_each_start_and_each_end_is_one_line(tmp_path: Path) 
 def test_a_release_that_waits_for_another_one_says_so(tmp_path: Path) -> None:
     told = io.StringIO()
     waiting = node("build", "Pending", kind="DAG", message="Waiting for seatrial/Mutex/roll-out-m lock.")
-    Plain(TEMPLATE, tmp_path, Console(file=told))(workflow(waiting))
+    Plain(TEMPLATE, from_logs(tmp_path), Console(file=told))(workflow(waiting))
     assert "waits: another release of this model is rolling out" in told.getvalue()
 
 
