@@ -11,7 +11,6 @@ from infra.cluster.cluster import Cluster
 from infra.cluster.parts.services import WEBHOOK_URL
 from infra.cluster.places import NODE
 from infra.cluster.rising import until
-from seatrial.errors import Unavailable
 
 MANIFESTS: Final = Path(__file__).with_name("manifests")
 _READY_WITHIN_S: Final = 90.0
@@ -57,7 +56,8 @@ def serving(cluster: Cluster, prepared: Prepared) -> None:
     kubectl = cluster.kubectl
     for part in ("gateway-api", "kserve"):
         kubectl.apply("-f", str(prepared.definitions[part]))
-    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    wait = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=5s")
+    until(lambda: kubectl.succeeds(*wait), _READY_WITHIN_S, "the CRDs to be established")
     kubectl.apply("-f", str(MANIFESTS / "gateway-class.yaml"))
     kubectl.apply_objects(kserve.defaults(cluster.programs.folders["kserve"] / "config"))
 
@@ -90,8 +90,4 @@ def deployments_are_ready(cluster: Cluster) -> None:
 
 
 def _node_ready(cluster: Cluster) -> bool:
-    condition = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
-    try:
-        return cluster.kubectl("get", "node", NODE, "-o", condition) == "True"
-    except Unavailable:
-        return False
+    return cluster.kubectl.succeeds("wait", "--for=condition=Ready", f"node/{NODE}", "--timeout=5s")

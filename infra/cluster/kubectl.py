@@ -49,6 +49,14 @@ class Kubectl:
             raise Unavailable(f"kubectl {' '.join(arguments[:3])} failed: {shortened(done.stderr or done.stdout)}")
         return done.stdout
 
+    def succeeds(self, *arguments: str) -> bool:
+        """Whether kubectl succeeds; `wait` fails on an object that has no conditions yet, so it is asked again."""
+        try:
+            self(*arguments)
+        except Unavailable:
+            return False
+        return True
+
     def apply(self, *what: str, text: str | None = None) -> None:
         """Apply server-side: full CRDs are too big for the annotation that the other way writes."""
         self("apply", "--server-side", "--force-conflicts", "--validate=false", _OWNER, *what, text=text)
