@@ -142,6 +142,7 @@ def test_an_image_holds_the_library_and_the_steps_own_package(contracted: Contra
     assert copied == [
         ("--from=uv", "/uv", "/usr/local/bin/uv"),
         (f"locks/steps/{contracted.name}.txt", "/lock.txt"),
+        ("infra/images/slim.py", "/slim.py"),
         ("seatrial", "/app/seatrial"),
         ("steps/_*.py", "/app/steps/"),
         (f"steps/{contracted.package}", f"/app/steps/{contracted.package}"),
@@ -154,14 +155,21 @@ def test_an_image_holds_the_library_and_the_steps_own_package(contracted: Contra
 def test_what_runs_is_compiled_and_nothing_runs_in_the_image_itself(contracted: Contracted) -> None:
     """Nobody may write into the image later; a volume of the build could leave its mount point there."""
     runs = [json.loads(rest) for word, rest in dockerfile(contracted) if word == "RUN"]
-    assert [run[-1] for run in runs if run[1:3] == ["-m", "compileall"]] == ["/site", "/app"]
+    assert [run for run in runs if run[0] == "python3"] == [
+        ["python3", "/slim.py", place] for place in ("/site", "/app")
+    ]
     assert not [word for word, _ in final_stage(contracted) if word == "RUN"]
 
 
 def test_the_app_is_in_no_image_and_nothing_is_sent_to_the_builder_that_no_image_holds() -> None:
     lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
     assert lines[0] == "*"
-    assert [line for line in lines if line.startswith("!")] == ["!locks/steps", "!seatrial", "!steps"]
+    assert [line for line in lines if line.startswith("!")] == [
+        "!infra/images/slim.py",
+        "!locks/steps",
+        "!seatrial",
+        "!steps",
+    ]
     assert lines.index("seatrial/app") > lines.index("!seatrial")
 
 

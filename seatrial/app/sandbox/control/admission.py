@@ -33,17 +33,27 @@ def amount(quantity: str) -> Decimal:
     return Decimal(quantity)
 
 
-def admit(kind: Kind, manifest: Manifest, namespace: str) -> None:
+def admit(kind: Kind, manifest: Manifest, namespace: str, *, patched: bool = False) -> None:
     """Let the object pass, or raise.
 
+    Args:
+        kind: Of the object.
+        manifest: The whole object, as it would be kept.
+        namespace: Of the request.
+        patched: Whether it comes of a patch; the API server has another word for unknown fields then.
+
     Raises:
-        Refused: 400 for an unknown field, 422 for everything else, each fault with its path.
+        Refused: 400 for an object without its kind, or a new one with an unknown field; 422 for everything else. Each
+            fault is named by its path.
     """
+    for field in ("kind", "apiVersion"):
+        if not manifest.get(field):
+            raise bad_request(f"Object '{field[:1].upper()}{field[1:]}' is missing in the object provided")
     name = str(manifest.get("metadata", {}).get("name", ""))
     try:
         parsed = kind.model.model_validate(manifest)
     except ValidationError as error:
-        raise _refusal(kind, name, error) from error
+        raise _refusal(kind, name, error, patched=patched) from error
     faults = []
     if parsed.metadata.namespace != namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
@@ -53,10 +63,10 @@ def admit(kind: Kind, manifest: Manifest, namespace: str) -> None:
         raise invalid(kind, name, tuple(faults))
 
 
-def _refusal(kind: Kind, name: str, error: ValidationError) -> Exception:
+def _refusal(kind: Kind, name: str, error: ValidationError, *, patched: bool) -> Exception:
     found = error.errors(include_url=False)
     unknown = [_path(fault["loc"]) for fault in found if fault["type"] == "extra_forbidden"]
-    if unknown:
+    if unknown and not patched:
         listed = ", ".join(f'unknown field "{path}"' for path in unknown)
         return bad_request(
             f"{kind.name} in version {kind.version!r} cannot be handled: strict decoding error: {listed}"

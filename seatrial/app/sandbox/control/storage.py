@@ -96,7 +96,7 @@ class Objects:
             new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
             new["metadata"]["generation"] = old["metadata"]["generation"]
             immutable(kind, old, new)
-            admit(kind, new, self._namespace)
+            admit(kind, new, self._namespace, patched=True)
             if new == old:
                 return old
             if new["spec"] != old["spec"]:

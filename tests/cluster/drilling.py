@@ -1,0 +1,84 @@
+"""A drill on the cluster: the candidate is pushed to git as any other, and the load runs beside it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from real_cluster import GATEWAY, METRICS, ROOT, SERVING, RealCluster
+from sources import Source
+
+from seatrial import bundle, papers, release
+from seatrial.adapters.gateway import TraefikTraffic
+from seatrial.app import drill as drills
+from seatrial.app.commands import _load
+from seatrial.names import kebab
+from seatrial.ports import ArmCounts
+from seatrial.spec import Spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drill:
+    """What came of it."""
+
+    code: int
+    said: dict[str, Any]
+    seen: _load.Seen
+    champion: int
+    champion_errors: int
+    """Errors that the gateway counted for the champion meanwhile."""
+
+
+def drilled(source: Source, model: str, *, champion: int, data: str, folder: Path, fault: str = "errors") -> Drill:
+    """Release a candidate with `fault` under load."""
+    cluster = source.cluster
+    store = cluster.store()
+    served = release.serving(store, model, champion).bundle
+    replay, spec_json = (store.read(papers.key(served, name)) for name in ("replay.jsonl", "spec.json"))
+    graph = store.read(f"{bundle.prefix(served)}/{bundle.MODEL_FILE}")
+    assert graph is not None
+    assert replay is not None
+    spec = Spec.model_validate_json(spec_json or b"")
+    made = drills.drill_source(graph, spec, fault, folder / "source", source=ROOT / "models" / model)
+    revision = source.pushed(f"drill-{fault}", folder / "source")
+    clean, marked, marker, log = (folder / name for name in ("clean", "marked", "marker", "load.jsonl"))
+    clean.write_bytes(replay)
+    if made.marker is not None:
+        marked.write_bytes(drills.marked_requests(graph, replay, spec, made.marker))
+    before = _errors(model, champion)
+    with_marker = marked if made.marker else None
+    with _load.load(gateway=GATEWAY, model=model, clean=clean, marked=with_marker, marker=marker, log=log):
+        over = threading.Event()
+        marking = threading.Thread(target=_mark, args=(cluster, model, marker, over), daemon=True)
+        marking.start()
+        options = ("--data", data, "--revision", revision, "--reason", f"drill: {fault}")
+        code, said = cluster.seatrial("submit", model, *options)
+        over.set()
+        marking.join(timeout=10)
+        time.sleep(3)
+    return Drill(
+        code=code,
+        said=said,
+        seen=_load.seen(log, champion),
+        champion=champion,
+        champion_errors=_errors(model, champion) - before,
+    )
+
+
+def _mark(cluster: RealCluster, model: str, marker: Path, over: threading.Event) -> None:
+    """Switch the marker on when the candidate has weight."""
+    while not over.is_set():
+        route = cluster.object("httproute", kebab(model), SERVING)
+        weights = (route or {}).get("metadata", {}).get("annotations", {}).get("seatrial.dev/weights", "")
+        if "," in weights:
+            marker.touch()
+            return
+        time.sleep(0.2)
+
+
+def _errors(model: str, version: int) -> int:
+    counts = TraefikTraffic(METRICS, SERVING).scrape(model).versions
+    return counts.get(version, ArmCounts(requests=0, errors=0)).errors

@@ -1,0 +1,84 @@
+"""Models pushed to the cluster's git server, as their owners would push them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from real_cluster import ROOT, RealCluster
+
+REPOSITORY = "/models.git"
+
+
+@dataclass
+class Source:
+    """A checkout of the cluster's repository of models."""
+
+    cluster: RealCluster
+    folder: Path
+    url: str = field(repr=False)
+    token: str = field(repr=False)
+
+    def git(self, *arguments: str) -> str:
+        """What git prints."""
+        secret = base64.b64encode(f"git:{self.token}".encode()).decode()
+        environment = {
+            **os.environ,
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "http.extraHeader",
+            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {secret}",
+            "GIT_AUTHOR_NAME": "A model's owner",
+            "GIT_AUTHOR_EMAIL": "owner@example.com",
+            "GIT_COMMITTER_NAME": "A model's owner",
+            "GIT_COMMITTER_EMAIL": "owner@example.com",
+        }
+        done = subprocess.run(
+            ["git", "-C", str(self.folder), *arguments], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"git {arguments[0]}: {done.stderr}"
+        return done.stdout.strip()
+
+    def pushed(self, branch: str, models: Path) -> str:
+        """The commit of `branch` on the server, which holds the folder `models` and nothing else."""
+        target = self.folder / "models"
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(models, target, ignore=shutil.ignore_patterns("__pycache__"))
+        self.git("checkout", "--quiet", "-B", branch)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "-m", f"models of {branch}")
+        self.git("push", "--quiet", "--force", self.url, f"HEAD:refs/heads/{branch}")
+        return self.git("rev-parse", "HEAD")
+
+
+@contextmanager
+def source(cluster: RealCluster) -> Iterator[Source]:
+    """A checkout of a new repository, with the project's own models on the server's main branch."""
+    secret = cluster.object("secret", "git-server", "seatrial-git")
+    service = cluster.object("service", "git-server", "seatrial-git")
+    assert secret is not None
+    assert service is not None, "the git server is installed with the cluster"
+    token = base64.b64decode(secret["data"]["token"]).decode()
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"http://{service['spec']['clusterIP']}:8080{REPOSITORY}"
+        checkout = Source(cluster, Path(folder), url, token)
+        checkout.git("init", "--quiet", "--initial-branch=main")
+        checkout.pushed("main", ROOT / "models")
+        yield checkout
+
+
+def with_parameter(models: Path, model: str, name: str, value: object) -> None:
+    """Change one training parameter in a copy of a model's folder."""
+    spec = models / model / "model.yaml"
+    lines = [
+        f"{line.partition(name)[0]}{name}: {json.dumps(value)}" if line.strip().startswith(f"{name}:") else line
+        for line in spec.read_text().splitlines()
+    ]
+    spec.write_text("\n".join(lines) + "\n")
