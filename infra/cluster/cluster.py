@@ -96,7 +96,9 @@ class State(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     whole: bool = False
-    """Whether it came to its end."""
+    """Whether the last one came to its end."""
+    settled: bool = False
+    """Whether one ever did since the last wipe: what is stored is worth keeping."""
     made: tuple[str, ...] = ()
     """Folders of the host that were made as places to mount on."""
 

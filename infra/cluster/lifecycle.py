@@ -71,17 +71,21 @@ def _start(cluster: Cluster) -> None:
     parts.reach("traefik", "registry", "s3", "mlflow")
     installing.deployments_are_ready(cluster)
     clock.lap("DNS and Argo")
-    keep(cluster.place, state(cluster.place).model_copy(update={"whole": True}))
+    keep(cluster.place, state(cluster.place).model_copy(update={"whole": True, "settled": True}))
     clock.total("up")
 
 
 def _lay_out(cluster: Cluster) -> None:
     """Folders, keys and links, and outside of the cluster's folder what it needs there."""
     place = cluster.place
+    if not state(place).settled:
+        # A CRD whose API server ends before it is established stays so for good: a half-made store is made anew.
+        shutil.rmtree(place.data, ignore_errors=True)
     for folder in (place.config, place.data, place.logs, place.programs):
         folder.mkdir(parents=True, exist_ok=True)
     missing = [folder for folder in node.PRIVATE if not Path(folder).exists()]
-    keep(place, State(made=tuple(sorted({*missing, *state(place).made}))))
+    before = state(place)
+    keep(place, State(settled=before.settled, made=tuple(sorted({*missing, *before.made}))))
     for absent in missing:
         Path(absent).mkdir(parents=True, exist_ok=True)
     place.run.mkdir(mode=0o700, exist_ok=True)
