@@ -79,10 +79,10 @@ def in_order(
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         while order.is_active():
             running |= {pool.submit(make, wanted[name], dict(done)) for name in order.get_ready()}
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
             try:
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
                 reports = [future.result() for future in finished]
-            except BaseException:
+            except BaseException:  # a Ctrl-C as well
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
             for report in reports:

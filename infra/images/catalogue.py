@@ -65,7 +65,7 @@ def _step(package: str, packed_mb: int, unpacked_mb: int, **bases: str) -> Image
 STEPS: Final = (
     _step("resolve_release", 100, 300, GIT_IMAGE=GIT),
     _step("validate_data", 300, 900),
-    _step("train_model", 300, 900),
+    _step("train_model", 300, 1000),
     _step("evaluate_model", 300, 900),
     _step("package_model", 500, 1500, SERVING_BASE=TRITON),
     _step("deploy_model", 100, 300),

@@ -49,7 +49,9 @@ TRIALS: Final[Mapping[str, Trial]] = {
         says="git version",
         needs_shell=True,
     ),
-    "seatrial/triton": Trial(arguments=("--help",), says="--model-repository", needs_shell=True),
+    "seatrial/triton": Trial(
+        arguments=("--model-repository=/nowhere",), says="failed to stat file /nowhere", exit_code=1, needs_shell=True
+    ),
     "seatrial/kaniko": Trial(
         arguments=("--context=tar:///nowhere", "--no-push"), says="error: the context /nowhere", exit_code=1
     ),

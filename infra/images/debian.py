@@ -71,7 +71,11 @@ ROOTS: Final[Mapping[str, Root]] = {
         packages=(
             "base-files", "ca-certificates", "libgomp1", "libstdc++6", "netbase", "python3", "tzdata",
         ),
-        less=("usr/bin/openssl", "usr/bin/c_rehash", "usr/sbin/update-ca-certificates"),
+        less=(
+            "usr/bin/openssl", "usr/bin/c_rehash", "usr/sbin/update-ca-certificates", "usr/lib/x86_64-linux-gnu/gconv",
+            "usr/lib/python3.11/pydoc_data", "usr/lib/python3.11/test", "usr/share/zoneinfo/posix",
+            "usr/share/zoneinfo/right",
+        ),
         compiled=True,
     ),
     "git": Root(
@@ -118,10 +122,16 @@ def make(name: str, cache: Cache) -> None:
         make(below, cache)
     with cache.exclusive(f"root-{name}"):
         if not path(name, cache).exists():
-            _make(ROOTS[name], path(name, cache), path(below, cache) if below else None, cache.log(f"root-{name}"))
+            tars = [path(other, cache) for other in _below(name)]
+            _make(ROOTS[name], path(name, cache), tars, cache.log(f"root-{name}"))
 
 
-def _make(root: Root, target: Path, below: Path | None, log: Path) -> None:
+def _below(name: str) -> list[str]:
+    over = ROOTS[name].over
+    return [] if over is None else [over, *_below(over)]
+
+
+def _make(root: Root, target: Path, below: list[Path], log: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,8 @@ CERTIFICATES: Final = "usr/share/ca-certificates/mozilla/"
 BUNDLE: Final = "etc/ssl/certs/ca-certificates.crt"
 _LEFT_OUT: Final = re.compile(
     r"dev/.+|boot|media|mnt|srv|opt|home|usr/(games|include|src|local/.+)"
-    r"|etc/(apt|dpkg|cron\..+|init\.d|logrotate\.d|update-motd\.d|default|issue.*|motd)(/.*)?"
+    r"|libx?32|usr/libx?32|etc/(apt|bash_completion\.d|cron\..+|default|dpkg|init\.d|issue.*|logrotate\.d|motd|pam\.d)(/.*)?"
+    r"|etc/(perl|security|selinux|update-motd\.d)(/.*)?"
     r"|(usr/)?lib/(systemd|udev|dpkg|init|tmpfiles\.d|sysusers\.d)(/.*)?"
     r"|usr/share/(man|locale|info|lintian|bug|bash-completion|menu|pixmaps|applications|debconf|doc-base)(/.*)?"
     r"|usr/share/doc/[^/]+/(?!copyright$).+"
@@ -26,7 +27,7 @@ _LEFT_OUT: Final = re.compile(
 )
 
 
-def pack(whole: Path, target: Path, *, without: AbstractSet[str], less: tuple[str, ...], below: Path | None) -> None:
+def pack(whole: Path, target: Path, *, without: AbstractSet[str], less: tuple[str, ...], below: Sequence[Path]) -> None:
     """Write what an image holds of a root.
 
     Args:
@@ -34,12 +35,12 @@ def pack(whole: Path, target: Path, *, without: AbstractSet[str], less: tuple[st
         target: The tar to write.
         without: Packages that are left out.
         less: Paths that are left out, with all below them.
-        below: The tar of the root below, what it holds is left out; None: this is the lowest.
+        below: The tars of the roots below; what they hold is left out. The lowest root gets the certificates.
 
     Raises:
         StepError: A hard link's file was left out: the rules do not fit these packages.
     """
-    held = _names(below) if below else set()
+    held = {name for tar in below for name in _names(tar)}
     with tarfile.open(whole) as source:
         dropped = {f"{STATUS}{name}" for name in without} | _files(source, without)
         kept = [
@@ -53,7 +54,7 @@ def pack(whole: Path, target: Path, *, without: AbstractSet[str], less: tuple[st
                 if member.islnk() and _name(member, linked=True) not in names:
                     raise StepError(f"{member.name} is a hard link to {member.linkname}, which is left out")
                 packed.addfile(_plain(member), source.extractfile(member) if member.isreg() else None)
-            if below is None:
+            if not below:
                 bundle = b"".join(_certificates(source))
                 entry = tarfile.TarInfo(BUNDLE)
                 entry.size, entry.mode = len(bundle), 0o644

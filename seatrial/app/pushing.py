@@ -27,7 +27,9 @@ _PRIVATE: Final = tuple(
     ipaddress.ip_network(network) for network in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.1/32")
 )
 _FATAL = re.compile(r'level=fatal msg="((?:[^"\\]|\\.)*)"')
+_SAID_TWICE = re.compile(r'^Error parsing image name "[^"]*": ')
 _NOT_THERE = re.compile(r"manifest unknown|name unknown|no such file or directory", re.IGNORECASE)
+"""What trying again does not help; a layer that is no file here is one that the registry lacks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,8 @@ class Registry:
             base: What the image was built on, repository@sha256:…; None: from nothing.
 
         Raises:
-            Unavailable: The registry does not answer, or takes no push.
+            InvalidInput: The registry refuses what is pushed.
+            Unavailable: The registry does not answer, or takes no push now.
             IntegrityError: The registry has the image under another digest.
         """
         images = oci.Layout(self.layout)
@@ -70,10 +73,10 @@ class Registry:
         missing = [layer.digest for layer in images.read(digest).layers if not images.holds(layer.digest)]
         try:
             self._push(digest, destination)
-        except (InvalidInput, Unavailable):
+        except InvalidInput:
             if base is None or not missing:
                 raise
-            self._fetch_whole(base)  # the registry has not all of the base's layers where the image goes
+            self._fetch_whole(base)  # the registry lacks a layer of the base where the image goes
             self._push(digest, destination)
 
     def _inspect(self, name: str, *what: str) -> bytes:
@@ -146,7 +149,7 @@ def may_be_plain(registry: str) -> bool:
 
 def _failure(command: str, about: str, said: str) -> InvalidInput | Unavailable:
     found: list[Any] = _FATAL.findall(said)
-    reason = found[-1].replace('\\"', '"') if found else said or "no reason given"
+    reason = _SAID_TWICE.sub("", found[-1].replace('\\"', '"')) if found else said or "no reason given"
     kind = InvalidInput if _NOT_THERE.search(reason) else Unavailable
     return kind(
         f"{about}: the registry cannot {'be pushed to' if command == 'copy' else 'be read'}: {shortened(reason)}"
