@@ -61,6 +61,11 @@ def find(place: Place) -> psutil.Process | None:
     return None
 
 
+def any_runs() -> bool:
+    """Whether any cluster runs on this host."""
+    return any(IDENTITY_VARIABLE in environment for _, environment in _environments())
+
+
 def enter(first: psutil.Process) -> None:
     """Move this thread, and what it starts, into the cluster's network.
 

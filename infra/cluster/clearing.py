@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from pathlib import Path
 from typing import Final
 
 import psutil
 
-from infra.cluster import anchor, cgroups, rising
-from infra.cluster.cluster import Cluster, state
+from infra.cluster import anchor, cgroups, host_folders, rising
+from infra.cluster.cluster import Cluster
 from infra.cluster.parts import services
 from seatrial.errors import Unavailable
 
@@ -43,9 +42,7 @@ def clear(cluster: Cluster) -> bool:
     for path in services.store_sockets(place):
         path.unlink(missing_ok=True)
     shutil.rmtree(place.run, ignore_errors=True)
-    for folder in state(place).made:
-        with contextlib.suppress(OSError):  # somebody else uses it by now
-            Path(folder).rmdir()
+    host_folders.remove(others_run=anchor.any_runs())
     return ran
 
 

@@ -99,8 +99,6 @@ class State(BaseModel):
     """Whether the last one came to its end."""
     settled: bool = False
     """Whether one ever did since the last wipe: what is stored is worth keeping."""
-    made: tuple[str, ...] = ()
-    """Folders of the host that were made as places to mount on."""
 
 
 def state(place: Place) -> State:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from infra.cluster import anchor, cgroups, clearing, installing, kubeconfigs, node, pki, rising
+from infra.cluster import anchor, cgroups, clearing, host_folders, installing, kubeconfigs, node, pki, rising
 from infra.cluster.cluster import Cluster, State, keep, link_programs, state
 from infra.cluster.places import Place
 from infra.cluster.rising import Clock, Rising, until
@@ -83,11 +83,8 @@ def _lay_out(cluster: Cluster) -> None:
         shutil.rmtree(place.data, ignore_errors=True)
     for folder in (place.config, place.data, place.logs, place.programs):
         folder.mkdir(parents=True, exist_ok=True)
-    missing = [folder for folder in node.PRIVATE if not Path(folder).exists()]
-    before = state(place)
-    keep(place, State(settled=before.settled, made=tuple(sorted({*missing, *before.made}))))
-    for absent in missing:
-        Path(absent).mkdir(parents=True, exist_ok=True)
+    keep(place, State(settled=state(place).settled))
+    host_folders.make(node.PRIVATE)
     place.run.mkdir(mode=0o700, exist_ok=True)
     cgroups.make(place.cgroup)
     pki.ensure(place.pki)
