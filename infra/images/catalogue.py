@@ -63,24 +63,24 @@ def _step(package: str, packed_mb: int, unpacked_mb: int, **bases: str) -> Image
 
 
 STEPS: Final = (
-    _step("resolve_release", 100, 300, GIT_IMAGE=GIT),
-    _step("validate_data", 300, 900),
-    _step("train_model", 300, 1000),
-    _step("evaluate_model", 300, 900),
-    _step("package_model", 500, 1500, SERVING_BASE=TRITON),
-    _step("deploy_model", 100, 300),
-    _step("run_canary", 100, 300),
-    _step("settle_release", 100, 300),
+    _step("resolve_release", 65, 215, GIT_IMAGE=GIT),
+    _step("validate_data", 240, 720),
+    _step("train_model", 310, 940),
+    _step("evaluate_model", 150, 450),
+    _step("package_model", 300, 860, SERVING_BASE=TRITON),
+    _step("deploy_model", 70, 240),
+    _step("run_canary", 70, 240),
+    _step("settle_release", 50, 180),
 )
 """Each step's image, named as the rendered templates name it."""
 
 IMAGES: Final = (
-    _ours("base", 40, 120, bases={}, root="base"),
-    Image(name=UV, dockerfile="infra/images/uv/Dockerfile", packed_mb=40, unpacked_mb=90, pushed=False),
-    _ours("git", 60, 160, bases={"PYTHON_IMAGE": BASE}, root="git"),
-    _ours("triton", 300, 700, bases=PYTHON_UV, root="triton"),
-    _ours("kaniko", 80, 200, bases=PYTHON_UV, root="kaniko"),
-    _ours("git-server", 80, 200, bases={"GIT_IMAGE": GIT}, root="git-server"),
+    _ours("base", 24, 62, bases={}, root="base"),
+    Image(name=UV, dockerfile="infra/images/uv/Dockerfile", packed_mb=24, unpacked_mb=50, pushed=False),
+    _ours("git", 45, 110, bases={"PYTHON_IMAGE": BASE}, root="git"),
+    _ours("triton", 150, 400, bases=PYTHON_UV, root="triton"),
+    _ours("kaniko", 45, 115, bases=PYTHON_UV, root="kaniko"),
+    _ours("git-server", 48, 115, bases={"GIT_IMAGE": GIT}, root="git-server"),
     *STEPS,
 )
 """Every image."""

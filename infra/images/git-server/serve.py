@@ -16,6 +16,7 @@ import base64
 import hmac
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -162,6 +163,7 @@ def main() -> int:
     handler = type("Handler", (Git,), {"root": given.root, "token": os.environ.get("GIT_TOKEN", "")})
     server = ThreadingHTTPServer(("", given.port), handler)
     server.daemon_threads = True
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the first process of a container is not ended by default
     sys.stderr.write(f"http on {given.port}, ssh {'on 2222' if ssh else 'off: no authorized_keys'}\n")
     try:
         server.serve_forever()
