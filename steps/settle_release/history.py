@@ -114,8 +114,12 @@ def _joined(template: str, attempts: list[Mapping[str, Any]]) -> Node:
 
 def _message(whole: Mapping[str, Any], last: list[Mapping[str, Any]]) -> str:
     """What the last attempt said; the Retry node over it only says why there was no other one."""
-    said = next((str(node["message"]) for node in (*last, whole) if node.get("message")), "")
-    return _EXIT_CODE.sub("", said) or said
+    return plain(next((str(node["message"]) for node in (*last, whole) if node.get("message")), ""))
+
+
+def plain(message: str) -> str:
+    """A node's message without the exit code, unless that is all of it."""
+    return _EXIT_CODE.sub("", message) or message
 
 
 def _values(parameters: list[Mapping[str, Any]] | None) -> dict[str, str]:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from seatrial.app.views.steps import SYMBOLS, WAITS_FOR_LOCK, Line, lines
 from seatrial.app.views.words import last_event, words
+from steps.settle_release import history
 
 Observe = Callable[[dict[str, Any]], None]
 Said = Callable[[Line, Mapping[str, Any]], str]
@@ -112,7 +113,7 @@ def from_outputs() -> Said:
 
     def said(line: Line, _: Mapping[str, Any]) -> str:
         given = words({"event": "done", "outputs": line.outputs}) if line.over else ""
-        return line.message if line.phase in {"Failed", "Error"} else given or line.message
+        return history.plain(line.message) if line.phase in {"Failed", "Error"} else given or line.message
 
     return _when_it_ran(said)
 

@@ -113,7 +113,7 @@ def _line(name: str, node: Mapping[str, Any] | None, known: Mapping[str, Any], d
         name=name,
         phase=str(node["phase"]),
         group=group,
-        message=str(node.get("message", "")),
+        message=str(latest.get("message") or node.get("message") or ""),  # a Retry node says why there is no other one
         started=_moment(node.get("startedAt")),
         ended=_moment(node.get("finishedAt")),
         node_id=str(latest["id"]),

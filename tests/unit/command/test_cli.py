@@ -17,7 +17,20 @@ from seatrial.app import cli
 from seatrial.app.commands import _ports
 from seatrial.app.commands._place import ROOT
 
-COMMANDS = ("release", "status", "history", "predict", "rollback", "settle", "adopt", "drill", "up", "down", "render")
+COMMANDS = (
+    "release",
+    "submit",
+    "status",
+    "history",
+    "predict",
+    "rollback",
+    "settle",
+    "adopt",
+    "drill",
+    "up",
+    "down",
+    "render",
+)
 
 
 @pytest.fixture(autouse=True)

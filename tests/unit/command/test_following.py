@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from seatrial.app.commands._running import ended
-from seatrial.app.views.follow import Plain, from_logs, from_outputs
+from seatrial.app.views.follow import Plain, from_logs
 from seatrial.app.views.outcome import Ended, line
 from seatrial.app.views.steps import lines
 from seatrial.app.views.words import last_event, words
