@@ -5,6 +5,7 @@ It is found by its environment, never by a number in a file: a number may have b
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -19,7 +20,7 @@ from infra.cluster.packages import SYSTEM_PATH
 from infra.cluster.places import CHECKOUT, Place
 from seatrial.errors import StepError, Unavailable
 
-IDENTITY_VARIABLE: Final = "SEATRIAL_CLUSTER"
+IDENTITY_VARIABLE: Final = "SEATRIAL_CLUSTER_ANCHOR"
 """In the environment of the anchor alone: which cluster's it is."""
 
 _CLONE_NEWNET: Final = 0x40000000
@@ -52,12 +53,10 @@ def start(place: Place, command: list[str]) -> subprocess.Popen[bytes]:
 def find(place: Place) -> psutil.Process | None:
     """The first process inside the namespaces, as the host sees it; None when the cluster does not run."""
     for pid in anchors(_environments(), place.root):
-        try:
-            inside = psutil.Process(pid).children()
-        except psutil.NoSuchProcess:
-            continue
-        if inside:
-            return inside[0]
+        with contextlib.suppress(psutil.NoSuchProcess):
+            inside = [child for child in psutil.Process(pid).children() if child.status() != psutil.STATUS_ZOMBIE]
+            if inside:
+                return inside[0]
     return None
 
 
@@ -84,10 +83,10 @@ def enter(first: psutil.Process) -> None:
 
 def guests(first: psutil.Process) -> list[psutil.Process]:
     """Processes of the host that entered the cluster's network, without this one and those above it."""
-    network = os.stat(f"/proc/{first.pid}/ns/net").st_ino  # noqa: PTH116 - follows the link to the namespace
+    network = _network_of(first.pid)
     own = {os.getpid(), first.pid, first.ppid(), *(parent.pid for parent in psutil.Process().parents())}
-    inside = {process.pid for process in first.children(recursive=True)}
-    return [p for p in psutil.process_iter() if p.pid not in own | inside and _network_of(p.pid) == network]
+    inside = {process.pid for process in _beneath(first)}
+    return [p for p in psutil.process_iter() if p.pid not in own | inside and network == _network_of(p.pid) != 0]
 
 
 def end(place: Place) -> bool:
@@ -96,14 +95,22 @@ def end(place: Place) -> bool:
     Raises:
         StepError: One cannot be ended.
     """
-    held = [psutil.Process(pid) for pid in anchors(_environments(), place.root) if psutil.pid_exists(pid)]
-    beneath = [process for holder in held for process in holder.children(recursive=True)]
+    pids = set(anchors(_environments(), place.root))
+    held = [process for process in psutil.process_iter() if process.pid in pids]
+    beneath = [process for holder in held for process in _beneath(holder)]
     for process in held:
         process.kill()
     _, alive = psutil.wait_procs([*held, *beneath], timeout=_GONE_WITHIN_S)
     if alive:
         raise StepError(f"these processes of the cluster cannot be ended: {[process.pid for process in alive]}")
     return bool(held)
+
+
+def _beneath(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return list(process.children(recursive=True))
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _environments() -> Iterable[tuple[int, Mapping[str, str]]]:

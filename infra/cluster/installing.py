@@ -46,11 +46,6 @@ def import_images(cluster: Cluster, prepared: Prepared) -> None:
             stamp.touch()
 
 
-def basics(cluster: Cluster) -> None:
-    """DNS, and the API server's right to ask the kubelet."""
-    cluster.kubectl.apply("-f", str(MANIFESTS / "kubelet-client.yaml"), "-f", str(MANIFESTS / "coredns.yaml"))
-
-
 def serving(cluster: Cluster, prepared: Prepared) -> None:
     """What KServe's controller and the gateway ask for when they start: CRDs, defaults, the gateway's class."""
     kubectl = cluster.kubectl
@@ -62,9 +57,14 @@ def serving(cluster: Cluster, prepared: Prepared) -> None:
     kubectl.apply_objects(kserve.defaults(cluster.programs.folders["kserve"] / "config"))
 
 
-def workflows(cluster: Cluster, prepared: Prepared) -> None:
-    """Argo's CRDs, controller and server."""
+def workflow_definitions(cluster: Cluster, prepared: Prepared) -> None:
+    """Argo's CRDs, which are large."""
     cluster.kubectl.apply("-f", str(prepared.definitions["argo"]))
+
+
+def deployments(cluster: Cluster) -> None:
+    """DNS, Argo's controller and server, and the API server's right to ask the kubelet."""
+    cluster.kubectl.apply("-f", str(MANIFESTS / "kubelet-client.yaml"), "-f", str(MANIFESTS / "coredns.yaml"))
     folder = cluster.programs.folders["argo"] / "manifests" / "cluster-install-no-crds"
     version = cluster.versions.modules["argo"].version
     cluster.kubectl.apply_objects(argo.for_this_cluster(cluster.kubectl.rendered(folder), version))

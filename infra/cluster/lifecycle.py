@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 from infra.cluster import anchor, cgroups, clearing, host_folders, installing, kubeconfigs, node, pki, rising
 from infra.cluster.cluster import Cluster, State, keep, link_programs, state
+from infra.cluster.installing import Prepared
 from infra.cluster.places import Place
 from infra.cluster.rising import Clock, Rising, until
 from infra.cluster.toolchain import tail
@@ -47,32 +49,39 @@ def _start(cluster: Cluster) -> None:
     _lay_out(cluster)
     _make_namespaces(cluster)
     clock.lap("namespaces")
-    parts = Rising(cluster, clock)
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        _rise(cluster, Rising(cluster, clock), prepared, beside)
+    keep(cluster.place, state(cluster.place).model_copy(update={"whole": True, "settled": True}))
+    clock.total("up")
+
+
+def _rise(cluster: Cluster, parts: Rising, prepared: Prepared, beside: Executor) -> None:
+    """Start what is asked before what asks; images are read `beside`, while the API server takes in the CRDs."""
     parts.begin("etcd", "containerd", "registry", "s3")
     parts.reach("etcd")
     parts.begin("kube-apiserver")
     parts.reach("containerd")
-    installing.import_images(cluster, prepared)
-    clock.lap("images")
+    images = beside.submit(installing.import_images, cluster, prepared)
     parts.reach("kube-apiserver")
     parts.begin("kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy")
-    installing.basics(cluster)
     installing.serving(cluster, prepared)
-    clock.lap("gateway and KServe CRDs")
+    parts.did("gateway and KServe CRDs")
     parts.begin("kserve", "traefik", "mlflow")
+    installing.workflow_definitions(cluster, prepared)
+    parts.did("Argo's CRDs")
     parts.reach("kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy")
+    images.result()
+    parts.did("images")
     installing.node_is_ready(cluster)
-    clock.lap("node ready")
-    installing.workflows(cluster, prepared)
-    clock.lap("Argo installed")
+    parts.did("node ready")
+    installing.deployments(cluster)
+    parts.did("DNS and Argo installed")
     parts.reach("kserve")
     installing.webhooks(cluster)
-    clock.lap("webhooks")
+    parts.did("webhooks")
     parts.reach("traefik", "registry", "s3", "mlflow")
     installing.deployments_are_ready(cluster)
-    clock.lap("DNS and Argo")
-    keep(cluster.place, state(cluster.place).model_copy(update={"whole": True, "settled": True}))
-    clock.total("up")
+    parts.did("DNS and Argo ready")
 
 
 def _lay_out(cluster: Cluster) -> None:

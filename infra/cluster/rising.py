@@ -63,6 +63,11 @@ class Rising:
             if self._clock:
                 self._clock.lap(name)
 
+    def did(self, what: str) -> None:
+        """Say how long something else took, which has just been done."""
+        if self._clock:
+            self._clock.lap(what)
+
     def everything(self) -> None:
         """Wait until every part is well."""
         self.reach(*self._parts)

@@ -14,8 +14,8 @@ ROOT = Path("/srv/clone/.seatrial/cluster")
 
 def test_only_a_process_with_this_clusters_name_in_its_environment_is_its_anchor() -> None:
     processes: list[tuple[int, dict[str, str]]] = [
-        (10, {"SEATRIAL_CLUSTER": str(ROOT)}),
-        (11, {"SEATRIAL_CLUSTER": "/srv/other/.seatrial/cluster"}),
+        (10, {"SEATRIAL_CLUSTER_ANCHOR": str(ROOT)}),
+        (11, {"SEATRIAL_CLUSTER_ANCHOR": "/srv/other/.seatrial/cluster"}),
         (12, {"PATH": str(ROOT)}),
         (13, {}),
     ]
