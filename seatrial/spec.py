@@ -1,17 +1,17 @@
 """The model spec: `models/<model_name>/model.yaml`, all that differs from one model to the next.
 
-Unknown keys, duplicate keys, YAML aliases and values of another type are refused, each by its path in the file.
+Unknown keys, duplicate keys, YAML aliases, numbers that readers of YAML disagree on and values of another type are
+refused, each by its path or line in the file.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from seatrial import digests
+from seatrial import digests, strict_yaml
 from seatrial.errors import InvalidInput, shortened
 from seatrial.names import ModelName
 
@@ -226,27 +226,6 @@ class Spec(Closed):
         return digests.of_json(self.model_dump(mode="json", include={"data", "evaluation", "serving", "canary"}))
 
 
-class _StrictLoader(yaml.SafeLoader):
-    """No duplicate keys, no aliases: what stands in the file is what is read."""
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401 - PyYAML's type
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise InvalidInput(f"line {mark.line + 1}: YAML aliases are not allowed in a model spec; write it out")
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        seen: set[str] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                raise InvalidInput(f"line {key_node.start_mark.line + 1}: a key is text; got {shortened(repr(key))}")
-            if key in seen:
-                raise InvalidInput(f"line {key_node.start_mark.line + 1}: key {shortened(key)!r} stands twice")
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
-
-
 def parse(text: str, *, where: str = SPEC_FILE) -> Spec:
     """The spec in `text`.
 
@@ -260,11 +239,9 @@ def parse(text: str, *, where: str = SPEC_FILE) -> Spec:
     if len(text.encode()) > SPEC_MAX_BYTES:
         raise InvalidInput(f"{where} may have at most {SPEC_MAX_BYTES} bytes; got {len(text.encode())}")
     try:
-        raw = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
+        raw = strict_yaml.load(text)
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error}") from error
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{where} is not YAML: {shortened(error)}") from error
     if text.startswith(LFS_POINTER):
         raise InvalidInput(f"{where} is a Git LFS pointer in place of the file: run `git lfs pull`")
     if not isinstance(raw, dict):

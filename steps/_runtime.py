@@ -19,7 +19,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
@@ -57,37 +57,54 @@ def main(
     """
     started = time.monotonic()
     arguments = sys.argv[1:] if arguments is None else arguments
+    if "--help" in arguments or "-h" in arguments:
+        print(usage(name, step, inputs_type))  # noqa: T201 - asked for on the terminal
+        sys.exit(0)
     root = Path(os.environ.get("SEATRIAL_IO", "/io"))
     try:
-        if "--help" in arguments or "-h" in arguments:
-            print(usage(name, step, inputs_type))  # noqa: T201 - asked for on the terminal
-            sys.exit(0)
-        inputs = parse(inputs_type, arguments, root / "in")
-        event("start", step=name, inputs=inputs.model_dump(mode="json"))
-        scratch = _fresh(root / "out" / f".{name}.partial")
-        with _ending_what_it_started():
-            outputs = run(inputs, scratch)
-        written = _write(outputs, root / "out")
-        shutil.rmtree(scratch)
+        outputs, written = _ran(name, inputs_type, run, arguments, root)
     except StepError as error:
-        event("failed", step=name, error=str(error), kind=type(error).__name__, exit_code=error.exit_code)
         sys.stderr.write(f"{name}: {error}\n")
-        _last_words(str(error))
-        sys.exit(error.exit_code)
+        _failed(name, error, str(error), error.exit_code)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a bug of ours, and must end as one
         traceback.print_exc()
-        event("failed", step=name, error=shortened(error), kind=type(error).__name__, exit_code=StepError.exit_code)
-        _last_words(f"{type(error).__name__}: {shortened(error)}")
-        sys.exit(StepError.exit_code)
+        _failed(name, error, shortened(error), StepError.exit_code)
+    _done(name, outputs, written, time.monotonic() - started)
+    sys.exit(exit_code(outputs))
+
+
+def _ran(
+    name: str, inputs_type: type[In], run: Callable[[In, Path], Out], arguments: list[str], root: Path
+) -> tuple[Out, int]:
+    """The step's outputs, written; and their bytes."""
+    inputs = parse(inputs_type, arguments, root / "in")
+    event("start", step=name, inputs=inputs.model_dump(mode="json"))
+    scratch = _fresh(root / "out" / f".{name}.partial")
+    with _ending_what_it_started():
+        outputs = run(inputs, scratch)
+    written = _write(outputs, root / "out")
+    shutil.rmtree(scratch)
+    return outputs, written
+
+
+def _done(name: str, outputs: Contract, written: int, seconds: float) -> None:
+    """The one line that tells all of it."""
     event(
         "done",
         step=name,
         outputs=outputs.model_dump(mode="json", exclude=set(_files(outputs))),
         bytes=written,
-        seconds=round(time.monotonic() - started, 3),
+        seconds=round(seconds, 3),
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
-    sys.exit(exit_code(outputs))
+
+
+def _failed(name: str, error: Exception, text: str, exit_code: int) -> NoReturn:
+    """Say why in the log and to Kubernetes, and exit."""
+    kind = type(error).__name__
+    event("failed", step=name, error=text, kind=kind, exit_code=exit_code)
+    _last_words(text if isinstance(error, StepError) else f"{kind}: {text}")
+    sys.exit(exit_code)
 
 
 def event(what: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can say

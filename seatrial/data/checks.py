@@ -30,13 +30,14 @@ def row_count(table: Table, data: Data) -> Check:
 def quarantine(table: Table, data: Data) -> Check:
     """Whether few enough rows break the contract."""
     broken, share = table.quarantined.height, table.quarantined.height / table.height
-    first = shorten(table.quarantined.get_column(REASON).head(NAMED).to_list())
+    examples = table.quarantined.get_column(REASON).head(NAMED).to_list()
+    first = f": {shorten(examples)}" if broken else ""
+    most = data.quarantine_max_share
     return Check(
         name="quarantine",
-        decision="pass" if share <= data.quarantine_max_share else "fail",
-        reason=f"{broken} of {table.height} rows break the contract; at most {data.quarantine_max_share:.2%} may"
-        + (f": {first}" if broken else ""),
-        evidence={"rows": broken, "share": share, "max_share": data.quarantine_max_share},
+        decision="pass" if share <= most else "fail",
+        reason=f"{broken} of {table.height} rows break the contract; {_allowed(most)} may{first}",
+        evidence={"rows": broken, "share": share, "max_share": most},
     )
 
 
@@ -74,16 +75,19 @@ def duplicate_rows(rows: pl.DataFrame, data: Data) -> Check:
 def both_classes(train: pl.DataFrame, holdout: pl.DataFrame, data: Data) -> Check:
     """Whether both labels are there on both sides of the split."""
     counts = {
-        f"{side}_{label}": int((rows.get_column(data.label) == label).sum())
+        (side, label): int((rows.get_column(data.label) == label).sum())
         for side, rows in (("train", train), ("holdout", holdout))
         for label in (0, 1)
     }
-    fewest = min(counts.values())
+    sides = [
+        f"{counts[side, 1]} rows with {data.label} 1 and {counts[side, 0]} with 0 {where}"
+        for side, where in (("train", "to train on"), ("holdout", "held out"))
+    ]
     return Check(
         name="both_classes",
-        decision="pass" if fewest >= CLASS_ROWS_MIN else "fail",
-        reason=f"rows by side and label: {counts}; wanted {CLASS_ROWS_MIN} of each at least",
-        evidence=dict(counts),
+        decision="pass" if min(counts.values()) >= CLASS_ROWS_MIN else "fail",
+        reason=f"{', '.join(sides)}; wanted {CLASS_ROWS_MIN} of each at least",
+        evidence={f"{side}_{label}": count for (side, label), count in counts.items()},
     )
 
 
@@ -103,3 +107,8 @@ def split_overlap(train: pl.DataFrame, holdout: pl.DataFrame, data: Data) -> Che
 def shorten(examples: list[str]) -> str:
     """The examples, quoted, each at most 80 characters."""
     return ", ".join(repr(example[:80]) for example in examples)
+
+
+def _allowed(share: float) -> str:
+    """A share as a person says it: `none`, or `at most 0.5 %`."""
+    return f"at most {100 * share:.4g} %" if share else "none"

@@ -31,7 +31,7 @@ def read_back(
     """Ask through the gateway until `consecutive` answers in a row come from the expected versions.
 
     Args:
-        predictions: The model behind the gateway.
+        predictions: The gateway.
         clock: For the deadline and the pauses.
         model_name: The model.
         request: An Open Inference Protocol body that the versions answer; of a removed route any will do.
@@ -54,12 +54,14 @@ def read_back(
         seen[_who(answer)] += 1
         row = row + 1 if _right(answer, expected) else 0
         if row < consecutive and clock.now() >= deadline:
-            raise Unavailable(
-                f"{' or '.join(f'v{v}' for v in sorted(expected)) or '404'} was to answer {consecutive} times in a row "
-                f"for {model_name} within {within_s:g} s; answers came from {dict(seen)}: look at the gateway"
-            )
+            wanted = f"{_named(expected)} was to answer {consecutive} times in a row within {within_s:g} s"
+            raise Unavailable(f"{model_name}: {wanted}; answers came from {dict(seen)}: look at the gateway")
         clock.sleep(PAUSE_S if row else 5 * PAUSE_S)
     return dict(seen)
+
+
+def _named(expected: Collection[int]) -> str:
+    return " or ".join(f"v{version}" for version in sorted(expected)) or "404"
 
 
 def _right(answer: Answer, expected: Collection[int]) -> bool:

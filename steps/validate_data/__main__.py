@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from seatrial import digests, release, report, verdict
@@ -13,6 +14,9 @@ from seatrial.data import checks, pictures, table
 from seatrial.data.profile import profile as profile_of
 from seatrial.data.required import REQUIRED
 from seatrial.data.split import split
+from seatrial.data.table import Table
+from seatrial.spec import Data
+from seatrial.verdict import Check, Verdict
 from steps import _runtime
 from steps._source import spec_of
 from steps.validate_data.contract import STEP, Inputs, Outputs
@@ -42,33 +46,41 @@ def run(inputs: Inputs, scratch: Path, signing_key: Ed25519PrivateKey) -> Output
         about,
         spec,
         required=REQUIRED,
-        checks=(
-            checks.row_count(judged, data),
-            checks.quarantine(judged, data),
-            checks.unique_ids(judged.rows, data),
-            checks.duplicate_rows(judged.rows, data),
-            checks.split_overlap(train, holdout, data),
-            checks.both_classes(train, holdout, data),
-            expectations.check(judged.rows, wanted),
-        ),
+        checks=(*_checks(judged, train, holdout, data), expectations.check(judged.rows, wanted)),
         judged={"data": digests.of_file(inputs.data), **{name: digests.of_file(path) for name, path in files.items()}},
     )
     _runtime.event("judged", gate=said.gate, decision=said.decision, reasons=said.reasons)
-    looks = profile_of(judged.rows)
-    (scratch / "profile.json").write_text(json.dumps(looks, default=str), encoding="utf-8")
-    (scratch / "verdict.dsse.json").write_bytes(verdict.sign(said, signing_key))
-    page = report.page(said, sections=[("Columns", pictures.columns_table(looks))])
-    (scratch / "report.html").write_text(page, encoding="utf-8")
     return Outputs(
         decision=said.decision,
         reason=said.reason,
-        train_rows=files["train_rows"],
-        holdout_rows=files["holdout_rows"],
-        profile=scratch / "profile.json",
+        **files,
         quarantine=scratch / "quarantine.parquet",
-        verdict=scratch / "verdict.dsse.json",
-        report=scratch / "report.html",
+        **_shown(judged.rows, said, scratch, signing_key),
     )
+
+
+def _checks(judged: Table, train: pl.DataFrame, holdout: pl.DataFrame, data: Data) -> tuple[Check, ...]:
+    """What every dataset must be, whatever its owner expects of it."""
+    return (
+        checks.row_count(judged, data),
+        checks.quarantine(judged, data),
+        checks.unique_ids(judged.rows, data),
+        checks.duplicate_rows(judged.rows, data),
+        checks.split_overlap(train, holdout, data),
+        checks.both_classes(train, holdout, data),
+    )
+
+
+def _shown(rows: pl.DataFrame, said: Verdict, scratch: Path, signing_key: Ed25519PrivateKey) -> dict[str, Path]:
+    """The files that show it: the profile, the signed verdict and the report."""
+    names = {"profile": "profile.json", "verdict": "verdict.dsse.json", "report": "report.html"}
+    files = {name: scratch / file for name, file in names.items()}
+    looks = profile_of(rows)
+    files["profile"].write_text(json.dumps(looks, default=str), encoding="utf-8")
+    files["verdict"].write_bytes(verdict.sign(said, signing_key))
+    page = report.page(said, sections=[("Columns", pictures.columns_table(looks))])
+    files["report"].write_text(page, encoding="utf-8")
+    return files
 
 
 if __name__ == "__main__":

@@ -173,3 +173,22 @@ def test_pictures_escape_what_the_data_says() -> None:
     page = columns_table(profile(pl.DataFrame({"<b>": ["<script>", "<script>", "x"]})))
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("share", "says"),
+    [(0.0, "none may"), (0.005, "at most 0.5 % may"), (0.00004, "at most 0.004 % may"), (1.0, "at most 100 % may")],
+)
+def test_how_many_rows_may_break_the_contract_is_said_in_words(share: float, says: str) -> None:
+    found = checks.quarantine(table(99, 1), contract(quarantine_max_share=share))
+    assert found.reason == f"1 of 100 rows break the contract; {says}: 'visits is no int64, got x'"
+
+
+def test_the_rows_of_each_label_are_said_in_words() -> None:
+    ones = ROWS.with_columns(again=1)
+    found = checks.both_classes(ROWS.head(0), ones.head(30), DATA)
+    assert found.reason == (
+        "0 rows with again 1 and 0 with 0 to train on, 30 rows with again 1 and 0 with 0 held out; "
+        "wanted 20 of each at least"
+    )
+    assert found.evidence == {"train_0": 0, "train_1": 0, "holdout_0": 0, "holdout_1": 30}
