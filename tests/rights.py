@@ -9,6 +9,24 @@ SERVING: Final = "seatrial-serving"
 ROUTES: Final = "httproutes"
 SERVICES: Final = "inferenceservices"
 
+GROUPS: Final = {
+    "workflows": "argoproj.io",
+    "workflowtemplates": "argoproj.io",
+    "cronworkflows": "argoproj.io",
+    "workflowtaskresults": "argoproj.io",
+    SERVICES: "serving.kserve.io",
+    "gateways": "gateway.networking.k8s.io",
+    ROUTES: "gateway.networking.k8s.io",
+    "deployments": "apps",
+    "replicasets": "apps",
+    "poddisruptionbudgets": "policy",
+    "pods": "",
+    "services": "",
+    "events": "",
+    "secrets": "",
+}
+"""Resource → API group."""
+
 Verbs = dict[str, set[str]]
 """Resource → verbs."""
 

@@ -21,10 +21,6 @@ def rendered(cluster: RealCluster, overlay: str) -> list[dict[str, Any]]:
     return [found for found in yaml.safe_load_all(cluster.kubectl("kustomize", overlay)) if found]
 
 
-def named(found: dict[str, Any]) -> str:
-    return f"{found['kind']}/{found['metadata']['name']}"
-
-
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
 def test_the_server_takes_every_object(overlay: Any, cluster: RealCluster) -> None:
     objects = rendered(cluster, str(overlay))
@@ -46,10 +42,10 @@ def misspelt(found: dict[str, Any]) -> dict[str, Any]:
     return wrong
 
 
-def test_what_is_installed_is_what_the_overlay_says(cluster: RealCluster) -> None:
-    for found in rendered(cluster, str(STATE / "overlay")):
-        there = cluster.object(found["kind"], found["metadata"]["name"], found["metadata"].get("namespace", "default"))
-        assert there is not None, named(found)
+def test_what_the_overlay_says_is_installed(cluster: RealCluster) -> None:
+    objects = rendered(cluster, str(STATE / "overlay"))
+    there = cluster.kubectl("get", "-f", "-", "-o", "name", given=yaml.safe_dump_all(objects))
+    assert len(there.splitlines()) == len(objects)
 
 
 def test_every_image_that_a_workflow_names_is_pinned(cluster: RealCluster) -> None:
