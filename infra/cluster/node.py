@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from infra.cluster.packages import SYSTEM_PATH
-from infra.cluster.places import NODE_ADDRESS, NODE_BRIDGE
+from infra.cluster.places import NODE_ADDRESS, NODE_BRIDGE, SERVICE_RANGE
 
 PRIVATE: Final = ("/run/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers")
 """Folders whose place is fixed in containerd, kubelet and network plugins: the cluster sees empty ones of its own."""
@@ -53,6 +53,8 @@ def main() -> None:
     _run("ip", "link", "add", NODE_BRIDGE, "type", "bridge")
     _run("ip", "address", "add", f"{NODE_ADDRESS}/24", "dev", NODE_BRIDGE)
     _run("ip", "link", "set", NODE_BRIDGE, "up")
+    # Without a default route the node itself would not even try a Service's address.
+    _run("ip", "route", "add", SERVICE_RANGE, "dev", NODE_BRIDGE)
     for name, value in _SETTINGS.items():
         Path("/proc/sys", name).write_text(value)
     surroundings = {"PATH": SYSTEM_PATH, "HOME": os.environ["HOME"], "LANG": "C.UTF-8"}
