@@ -10,7 +10,7 @@ from typing import Final
 
 from pipelines import _docs
 from pipelines.release import release
-from pipelines.settle import every_minute, settle
+from pipelines.settle import settle
 from seatrial.errors import InvalidInput
 from seatrial.names import model_name
 from seatrial.spec import SPEC_FILE
@@ -42,11 +42,7 @@ class Rendering:
 
     def files(self) -> Mapping[Path, str]:
         """Path → whole text; the same inputs give the same bytes."""
-        rendered = {
-            "release.yaml": release(model_names(self.models)),
-            "settle.yaml": settle(),
-            "settle-every-minute.yaml": every_minute(),
-        }
+        rendered = {"release.yaml": release(model_names(self.models)), "settle.yaml": settle()}
         files = {
             self.out / name: HEADER + whole.to_yaml(allow_unicode=True, width=120) for name, whole in rendered.items()
         }

@@ -105,7 +105,7 @@ def test_check_names_the_stale_file_and_writes_nothing(tmp_path: Path, capsys: p
 
 def test_check_sees_a_missing_and_a_left_over_template(tmp_path: Path) -> None:
     whole = rendering(tmp_path, "carts")
-    assert ["it is not there" in message for message in whole.stale()] == [True] * 4
+    assert ["it is not there" in message for message in whole.stale()] == [True] * 3
     whole.write()
     (tmp_path / "out/old.yaml").write_text("")
     assert ["rendered by nothing" in message for message in whole.stale()] == [True]

@@ -105,6 +105,6 @@ def test_a_misspelt_field_is_found(change: Any, path: str) -> None:
 
 
 def test_a_misspelt_field_of_the_cron_workflow_is_found() -> None:
-    document = yaml.safe_load((TEMPLATES / "settle-every-minute.yaml").read_text())
+    document = yaml.safe_load((TEMPLATES / "settle.yaml").read_text())
     document["spec"]["concurrency"] = "Forbid"
     assert unknown(document, m.CronWorkflow, "") == [".spec.concurrency"]
