@@ -27,17 +27,21 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _built(*, quiet: bool = False) -> dict[str, Built]:
-    return build.build(cache(), lambda report: None if quiet and not report.new else _say(listing.line(report)))
-
-
 def _build(_: argparse.Namespace) -> None:
-    _built()
+    build.build(cache(), lambda report: _say(listing.line(report)))
+
+
+def _all_built() -> dict[str, Built]:
+    """Every image of this very tree; nothing is built, since a cluster's network may reach no registry of packages."""
+    images = build.found(cache())
+    missing = [image.name for image in IMAGES if image.name not in images]
+    if missing:
+        raise InvalidInput(f"not built of this tree: {', '.join(missing)}; run `python -m infra.images build`")
+    return images
 
 
 def _push(given: argparse.Namespace) -> None:
-    images = _built(quiet=True)
-    pushed = registry.push(images, given.registry, cache(), lambda made: _say(f"{made.name:<26} {made.digest}"))
+    pushed = registry.push(_all_built(), given.registry, cache(), lambda made: _say(f"{made.name:<26} {made.digest}"))
     registry.write(pushed, given.output)
     _say(f"{len(pushed)} images at {given.registry}, written down in {given.output}")
 
@@ -53,7 +57,7 @@ def _list(given: argparse.Namespace) -> None:
 
 
 def _check(_: argparse.Namespace) -> None:
-    check.check(_built(quiet=True), cache(), _say)
+    check.check(_all_built(), cache(), _say)
 
 
 def _say(text: str) -> None:
@@ -65,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     builds = commands.add_parser("build", help="build what is not built yet")
     builds.set_defaults(run=_build)
-    pushes = commands.add_parser("push", help="build, and give a registry what it has not")
+    pushes = commands.add_parser("push", help="give a registry what is built and it has not")
     pushes.add_argument("--registry", default=registry.PREFIX, help="registry/path (default: %(default)s)")
     pushes.add_argument(
         "--output", type=Path, default=registry.IMAGES_FILE, help="where repositories and digests are written down"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -110,11 +111,28 @@ def _build_for_registry(order: Order) -> str:
 def _unpack(context: Path, folder: Path) -> None:
     try:
         with tarfile.open(context, "r:gz") as archive:
-            archive.extractall(folder, filter="data")
+            for member in archive:
+                _unpack_one(archive, member, folder)
     except (OSError, EOFError, tarfile.TarError) as error:
         raise InvalidInput(
             f"the context {context} must be a tar.gz of files and folders: {shortened(error)}"
         ) from error
+
+
+def _unpack_one(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """By hand: the Python of Debian 12 knows no filter that keeps an archive inside its folder."""
+    path = PurePosixPath(member.name)
+    content = archive.extractfile(member) if member.isreg() else None
+    if path.is_absolute() or ".." in path.parts or (content is None and not member.isdir()):
+        raise tarfile.TarError(f"{shortened(member.name)!r} leads out of it, or is a link or a device")
+    target = folder / path
+    if content is None:
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as file:
+        shutil.copyfileobj(content, file)
+    target.chmod(0o755 if member.mode & 0o100 else 0o644)
 
 
 def _assembled(instructions: Sequence[Instruction], context: Path, images: oci.Layout, base: str | None) -> oci.Image:

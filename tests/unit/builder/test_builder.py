@@ -145,9 +145,33 @@ def test_what_kaniko_would_do_otherwise_is_refused(tmp_path: Path, text: str, sa
         built(tmp_path, text)
 
 
-def test_a_context_that_reaches_out_of_itself_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"must be a tar\.gz"):
-        built(tmp_path, "FROM scratch\n", {"../evil": b""})
+@pytest.mark.parametrize("name", ["../evil", "models/../../evil", "/evil"])
+def test_a_context_that_reaches_out_of_itself_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match=r"must be a tar\.gz.*leads out of it"):
+        built(tmp_path, "FROM scratch\n", {name: b""})
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_a_context_of_anything_but_files_and_folders_is_refused(tmp_path: Path, kind: bytes) -> None:
+    path = tmp_path / "c.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        entry = tarfile.TarInfo("link")
+        entry.type, entry.linkname = kind, "Dockerfile"
+        archive.addfile(entry)
+    with pytest.raises(InvalidInput, match="is a link or a device"):
+        builder.build(ordered(path), oci.Layout(tmp_path / "images"))
+
+
+def test_a_program_in_the_context_stays_one(tmp_path: Path) -> None:
+    path = tmp_path / "c.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, mode, data in (("Dockerfile", 0o600, b"FROM scratch\nCOPY run /bin/\n"), ("run", 0o700, b"#!")):
+            entry = tarfile.TarInfo(name)
+            entry.mode, entry.size = mode, len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    layout = oci.Layout(tmp_path / "images")
+    image = layout.read(builder.build(ordered(path), layout))
+    assert oct(members(tmp_path, image.layers[0])["bin/run"].mode) == "0o755"
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
