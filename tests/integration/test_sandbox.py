@@ -103,6 +103,13 @@ class Bench:
             time.sleep(0.05)
         pytest.fail(f"v{version} does not answer; {answer}")
 
+    def root_of(self, name: str) -> Path:
+        """Where the image of a service lies unpacked."""
+        manifest = self.cluster.services.get(name)
+        assert manifest is not None
+        image = manifest["spec"]["predictor"]["containers"][0]["image"]
+        return self.home / "control" / "images" / str(image.partition("@sha256:")[2])
+
     def container(self, name: str) -> dict[str, Any]:
         return dict(json.loads((self.home / "control" / "pods" / f"{name}-0" / "status.json").read_text()))
 
@@ -202,6 +209,22 @@ def test_a_version_becomes_ready_stage_by_stage_and_names_itself(bench: Bench, v
     bench.wait(name, lambda status: bool(status["modelStatus"]["copies"].get("totalCopies") == 2))
     bench.shift({version: 100})
     bench.answered_by(version)
+
+
+def test_an_unpacked_image_goes_with_the_last_replica_that_runs_from_it(bench: Bench, version: int) -> None:
+    name, other = bench.deploy(version), next(VERSIONS)
+    kept = bench.deploy(other)
+    for service in (name, kept):
+        bench.wait(service, ready)
+    mine, others = bench.root_of(name), bench.root_of(kept)
+    assert mine.is_dir()
+    bench.cluster.services.delete(name)
+    deadline = time.monotonic() + 30
+    while mine.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert not (bench.home / "control" / "pods" / f"{name}-0").exists()
+    assert others.is_dir()
 
 
 def test_weights_follow_within_a_second_and_nothing_is_lost(bench: Bench, version: int) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import tarfile
+from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -47,6 +48,14 @@ def unpack(layout: Path, digest: str, roots: Path) -> Path:
         _apply(_checked_blob(layout, str(layer["digest"])), new)
     new.rename(root)
     return root
+
+
+def forget_others(roots: Path, keep: Collection[str]) -> None:
+    """Remove every root folder under `roots` but those of the image digests in `keep`."""
+    names = {digest.removeprefix("sha256:") for digest in keep}
+    for root in roots.iterdir() if roots.is_dir() else ():
+        if root.name not in names:
+            shutil.rmtree(root, ignore_errors=True)
 
 
 def manifest(layout: Path, digest: str) -> dict[str, Any]:

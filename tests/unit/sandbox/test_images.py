@@ -36,6 +36,17 @@ def test_the_second_call_finds_the_first(tmp_path: Path) -> None:
     assert (images.unpack(tmp_path, digest, tmp_path / "roots") / "mark").exists()
 
 
+def test_only_the_images_in_use_stay_unpacked(tmp_path: Path) -> None:
+    roots = tmp_path / "roots"
+    images.forget_others(roots, {"sha256:none"})  # nothing was unpacked yet
+    kept, gone = (made.write_image(tmp_path, {"a": text}) for text in (b"1", b"2"))
+    for digest in (kept, gone):
+        images.unpack(tmp_path, digest, roots)
+    (roots / ".half-unpacked.17").mkdir()
+    images.forget_others(roots, {kept})
+    assert [root.name for root in roots.iterdir()] == [kept.removeprefix("sha256:")]
+
+
 def test_an_index_gives_its_manifest_for_this_machine(tmp_path: Path) -> None:
     digest = made.write_image(tmp_path, {"a": b"1"})
     other = {"digest": "sha256:" + "0" * 64, "platform": {"os": "linux", "architecture": "arm64"}}

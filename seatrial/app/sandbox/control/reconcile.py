@@ -96,6 +96,7 @@ class Reconciler:
         self.publish()
         self._write_statuses(services, found)
         self._end_surplus(services)
+        images.forget_others(self._home.repositories, self._images_in_use(services))
 
     def _write_statuses(self, services: dict[str, Manifest], found: dict[str, list[Pod]]) -> None:
         for name, service in services.items():
@@ -139,7 +140,8 @@ class Reconciler:
             path=os.environ.get("PATH", os.defpath),
         )
         write_json(folder / "pod.json", pod)
-        write_json(folder / "owner.json", {"uid": service["metadata"]["uid"]})
+        owner = {"uid": service["metadata"]["uid"], "image": pods.image_digest(service)}
+        write_json(folder / "owner.json", owner)
         program = Program(
             name=_PREFIX + name,
             command=(sys.executable, "-P", str(Path(pod_keeper.__file__)), str(folder)),
@@ -163,6 +165,11 @@ class Reconciler:
         except (images.ImageMissing, IntegrityError) as error:
             self._image_errors[digest] = (time.monotonic() + _IMAGE_RETRY_S, str(error))
             return str(error)
+
+    def _images_in_use(self, services: dict[str, Manifest]) -> set[str]:
+        """Digests of what a service asks for, or a replica on its way out still runs from."""
+        running = {str(read_json(path).get("image")) for path in self._home.pods.glob("*/owner.json")}
+        return running | {pods.image_digest(service) for service in services.values()}
 
     def _taken(self) -> frozenset[int]:
         """Ports that other replicas have or are about to take."""
