@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from infra.images import build, check, listing, registry
+from infra.images import build, check, debian, listing, registry
 from infra.images.built import Built
 from infra.images.catalogue import IMAGES
 from infra.images.place import cache
@@ -27,7 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _build(_: argparse.Namespace) -> None:
+def _build(given: argparse.Namespace) -> None:
+    if given.fresh:
+        debian.forget(cache())
     build.build(cache(), lambda report: _say(listing.line(report)))
 
 
@@ -68,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m infra.images", description="Every image of seatrial.")
     commands = parser.add_subparsers(required=True)
     builds = commands.add_parser("build", help="build what is not built yet")
+    builds.add_argument("--fresh", action="store_true", help="unpack Debian's packages anew: take its updates")
     builds.set_defaults(run=_build)
     pushes = commands.add_parser("push", help="give a registry what is built and it has not")
     pushes.add_argument("--registry", default=registry.PREFIX, help="registry/path (default: %(default)s)")

@@ -7,6 +7,7 @@ is in an image stands in its /var/lib/dpkg/status.d, where scanners look for it.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -124,6 +125,11 @@ def make(name: str, cache: Cache) -> None:
         if not path(name, cache).exists():
             tars = [path(other, cache) for other in _below(name)]
             _make(ROOTS[name], path(name, cache), tars, cache.log(f"root-{name}"))
+
+
+def forget(cache: Cache) -> None:
+    """Let every root be made anew, with the packages that Debian has by then."""
+    shutil.rmtree(cache.root("any").parent, ignore_errors=True)
 
 
 def _below(name: str) -> list[str]:
