@@ -99,6 +99,8 @@ class State(BaseModel):
     """Whether the last one came to its end."""
     settled: bool = False
     """Whether one ever did since the last wipe: what is stored is worth keeping."""
+    defined: tuple[str, ...] = ()
+    """The files of CRDs that it had then: what is in etcd already is not applied again."""
 
 
 def state(place: Place) -> State:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from infra.cluster import argo, definitions, images, kserve
-from infra.cluster.cluster import Cluster
+from infra.cluster.cluster import Cluster, state
 from infra.cluster.parts.services import WEBHOOK_URL
 from infra.cluster.places import NODE
 from infra.cluster.rising import until
 
 MANIFESTS: Final = Path(__file__).with_name("manifests")
-_READY_WITHIN_S: Final = 90.0
+_READY_WITHIN_S: Final = 120.0
+_DEFINED_WITHIN_S: Final = 120.0
 _DEPLOYMENTS: Final = (("kube-system", "coredns"), ("argo", "workflow-controller"), ("argo", "argo-server"))
 
 
@@ -49,17 +50,24 @@ def import_images(cluster: Cluster, prepared: Prepared) -> None:
 def serving(cluster: Cluster, prepared: Prepared) -> None:
     """What KServe's controller and the gateway ask for when they start: CRDs, defaults, the gateway's class."""
     kubectl = cluster.kubectl
-    for part in ("gateway-api", "kserve"):
-        kubectl.apply("-f", str(prepared.definitions[part]))
-    wait = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=5s")
-    until(lambda: kubectl.succeeds(*wait), _READY_WITHIN_S, "the CRDs to be established")
+    _define(cluster, prepared, "gateway-api", "kserve")
     kubectl.apply("-f", str(MANIFESTS / "gateway-class.yaml"))
     kubectl.apply_objects(kserve.defaults(cluster.programs.folders["kserve"] / "config"))
 
 
 def workflow_definitions(cluster: Cluster, prepared: Prepared) -> None:
     """Argo's CRDs, which are large."""
-    cluster.kubectl.apply("-f", str(prepared.definitions["argo"]))
+    _define(cluster, prepared, "argo")
+
+
+def _define(cluster: Cluster, prepared: Prepared, *parts: str) -> None:
+    """The CRDs of these are established; those that an earlier `up` left in etcd are not applied again."""
+    wait = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=5s")
+    files = [prepared.definitions[part] for part in parts]
+    for file in files:
+        if file.name not in state(cluster.place).defined:
+            cluster.kubectl.apply("-f", str(file))
+    until(lambda: cluster.kubectl.succeeds(*wait), _DEFINED_WITHIN_S, "the CRDs to be established")
 
 
 def deployments(cluster: Cluster) -> None:

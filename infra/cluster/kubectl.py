@@ -14,7 +14,8 @@ import yaml
 
 from seatrial.errors import Unavailable, shortened
 
-_CALL_S: Final = 120
+_CALL_S: Final = 300
+"""A busy machine takes minutes for the largest CRDs."""
 _OWNER: Final = "--field-manager=seatrial-cluster"
 
 
@@ -43,10 +44,12 @@ class Kubectl:
                 timeout=_CALL_S,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise Unavailable(f"kubectl {' '.join(arguments[:3])} did not end: {error}") from error
+        except subprocess.TimeoutExpired as error:
+            raise Unavailable(f"kubectl {' '.join(arguments[:3])} … did not end in {_CALL_S} s") from error
+        except OSError as error:
+            raise Unavailable(f"kubectl cannot be run: {error}") from error
         if done.returncode != 0:
-            raise Unavailable(f"kubectl {' '.join(arguments[:3])} failed: {shortened(done.stderr or done.stdout)}")
+            raise Unavailable(f"kubectl {' '.join(arguments[:3])} … failed: {shortened(done.stderr or done.stdout)}")
         return done.stdout
 
     def succeeds(self, *arguments: str) -> bool:

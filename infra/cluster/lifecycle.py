@@ -51,7 +51,8 @@ def _start(cluster: Cluster) -> None:
     clock.lap("namespaces")
     with ThreadPoolExecutor(max_workers=1) as beside:
         _rise(cluster, Rising(cluster, clock), prepared, beside)
-    keep(cluster.place, state(cluster.place).model_copy(update={"whole": True, "settled": True}))
+    defined = tuple(file.name for file in prepared.definitions.values())
+    keep(cluster.place, State(whole=True, settled=True, defined=defined))
     clock.total("up")
 
 
@@ -92,7 +93,7 @@ def _lay_out(cluster: Cluster) -> None:
         shutil.rmtree(place.data, ignore_errors=True)
     for folder in (place.config, place.data, place.logs, place.programs):
         folder.mkdir(parents=True, exist_ok=True)
-    keep(place, State(settled=state(place).settled))
+    keep(place, state(place).model_copy(update={"whole": False}))
     host_folders.make(node.PRIVATE)
     place.run.mkdir(mode=0o700, exist_ok=True)
     cgroups.make(place.cgroup)
