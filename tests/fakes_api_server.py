@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import yaml
@@ -97,7 +97,7 @@ def api_server(folder: Path) -> Iterator[ApiServer]:
     server = ApiServer(folder / "kubeconfig")
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version: ClassVar[str] = "HTTP/1.1"
+        protocol_version = "HTTP/1.1"
 
         def _answer(self) -> None:
             length = int(self.headers.get("content-length") or 0)

@@ -26,7 +26,7 @@ from seatrial.route import Router, RouteState
 from steps import _runtime
 from steps.settle_release import __main__ as one_release
 from steps.settle_release import history
-from steps.settle_release.cleaning import clean, holder, served_last, versions_of
+from steps.settle_release.cleaning import clean, holder, versions_of
 from steps.settle_release.contract import Inputs as OneInputs
 from steps.settle_release.logic import in_use, is_release
 from steps.settle_release.sweep_contract import STEP, Inputs, Outputs
@@ -177,13 +177,13 @@ class Sweep:
         return 1
 
     def _dead(self, look: Look) -> Iterator[str]:
-        """The releases that left something, are not alive and have no outcome."""
-        state, store = look.state, self._ports.store
-        if served_last(state, self._ports.book) is not None:
+        """The releases that left something, are not alive and have no outcome: who wrote the route last is one."""
+        state, store, last = look.state, self._ports.store, self._ports.book.last(look.state.model_name)
+        if not state.exists and last is not None and last.champion is not None:
             return  # the route was lost: what is there may be made to serve again
-        owners = [state.owner] if state.candidate is not None and is_release(state.owner) else []
-        owners += [holder(store, state.model_name, version) or "" for version in set(look.services) - in_use(state)]
-        for release_id in dict.fromkeys(filter(None, owners)):
+        writer = state.owner if state.exists else last.by if last is not None else ""
+        holders = [holder(store, state.model_name, version) for version in set(look.services) - in_use(state)]
+        for release_id in dict.fromkeys(one for one in (writer, *holders) if one is not None and is_release(one)):
             if release_id in self._alive:
                 continue
             if store.read(release.outcome_key(state.model_name, release_id)) is None:
