@@ -53,7 +53,7 @@ class OnCluster(Place):
             Unavailable: The API does not answer.
         """
         self.name = f"cluster {context}"
-        self._namespace = namespace
+        self._context, self._namespace = context, namespace
         self._found = installation.find(context, namespace)
 
     @property
@@ -89,6 +89,8 @@ class OnCluster(Place):
             book=book,
             workflows=found.cluster.workflows,
             template=template,
+            options=f" --context {self._context}",
+            releasing="submit",
         )
 
     def reached(self) -> Remote:

@@ -32,6 +32,10 @@ class Ports:
     traffic: TrafficCounts
     clock: Clock
     book: Book
+    options: str = ""
+    """What a command needs to be about this place: ` --context staging`."""
+    releasing: str = "release"
+    """The command that releases here."""
 
     def paper(self, model: str, version: int, name: str) -> bytes:
         """One of a version's papers.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from seatrial import ledger, route
 from seatrial.app.commands._ports import Ports, person
+from seatrial.app.commands._trouble import roll_out
 from seatrial.errors import InvalidInput
 from seatrial.ledger import Entry
 from seatrial.route import RouteState
@@ -33,7 +34,7 @@ def restored(ports: Ports, model: str) -> RouteState:
     if champion not in running:
         raise InvalidInput(
             f"v{champion} of {model} served last, and its service is gone as well: a route to it would fail every "
-            f"request; roll it out again with `seatrial release {model} --version {champion}`"
+            f"request; {roll_out(ports, model, champion)} rolls it out again"
         )
     return ports.router.change(
         model,

@@ -58,7 +58,8 @@ def of_model(ports: Ports, model: str) -> dict[str, Any]:
         behind = state.sequence - (entries[-1].sequence if entries else 0)
         if behind > 0 and not state.foreign:
             trouble.append(
-                f"the route is {behind} changes ahead of the ledger: `seatrial settle {model}` records its last one"
+                f"the route is {behind} changes ahead of the ledger: `seatrial settle {model}{ports.options}` "
+                "records its last one"
             )
     except StepError as error:
         trouble.append(str(error))

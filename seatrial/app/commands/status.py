@@ -88,7 +88,7 @@ def of_model(ports: Ports, model: str, looked: Looked) -> dict[str, Any]:
     running = looked.at(lambda: services(ports, model), []) if state is not None else []
     if state is not None:
         versions = [one["version"] for one in running]
-        for text in (*_trouble.of_route(state, last), *_trouble.of_services(state, versions)):
+        for text in (*_trouble.of_route(ports, state, last), *_trouble.of_services(ports, state, versions)):
             looked.say(text)
     champion = state.champion if state is not None else last.champion if last is not None else None
     return {

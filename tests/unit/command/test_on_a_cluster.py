@@ -470,3 +470,14 @@ def test_the_length_of_a_run_is_from_its_creation_to_its_end() -> None:
     run = {"metadata": {"creationTimestamp": "2026-01-01T12:00:00Z"}, "status": {"finishedAt": "2026-01-01T12:00:09Z"}}
     assert _runs.seconds(run) == timedelta(seconds=9).total_seconds()
     assert _runs.seconds({"metadata": {}, "status": {}}) == 0
+
+
+def test_what_to_do_is_said_as_it_is_done_on_that_cluster(
+    server: ApiServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    serving(server)
+    del server.objects[f"{SERVICES}/{NAME}-v2"]
+    (model,) = json.loads(said(capsys, "status", MODEL, "--context", "staging", "--json")[1])["models"]
+    (trouble,) = (text for text in model["trouble"] if "no service" in text)
+    assert f"`seatrial rollback {MODEL} --context staging` goes to v1" in trouble
+    assert f"`seatrial submit {MODEL} --context staging --version 2` rolls it out again" in trouble
