@@ -61,6 +61,8 @@ class Root:
     """Packages that apt adds and nobody here calls."""
     less: tuple[str, ...] = ()
     """Paths that are left out, like usr/bin/scalar."""
+    keep: tuple[str, ...] = ()
+    """Paths that stay of packages that are left out."""
     over: str | None = None
     """The root below: what it holds is not held again."""
     compiled: bool = field(default=False)
@@ -70,8 +72,10 @@ class Root:
 ROOTS: Final[Mapping[str, Root]] = {
     "base": Root(
         packages=(
-            "base-files", "ca-certificates", "libgomp1", "libstdc++6", "netbase", "python3", "tzdata",
+            "base-files", "ca-certificates", "coreutils", "libgomp1", "libstdc++6", "netbase", "python3", "tzdata",
         ),
+        without=frozenset({"coreutils", "libgmp10"}),
+        keep=("usr/bin/cat", "var/lib/dpkg/status.d/coreutils"),  # joblib reads by it how many cores there are
         less=(
             "usr/bin/openssl", "usr/bin/c_rehash", "usr/sbin/update-ca-certificates", "usr/lib/x86_64-linux-gnu/gconv",
             "usr/lib/python3.11/pydoc_data", "usr/lib/python3.11/test", "usr/share/zoneinfo/posix",
@@ -149,5 +153,5 @@ def _make(root: Root, target: Path, below: list[Path], log: Path) -> None:
             SUITE, str(whole),
         ]  # fmt: skip
         run(command, log=log, environment={**os.environ, "SOURCE_DATE_EPOCH": "0", "LC_ALL": "C.UTF-8"})
-        unpacked.pack(whole, partial, without=root.without | SCRIPTS_ONLY, less=root.less, below=below)
+        unpacked.pack(whole, partial, without=root.without | SCRIPTS_ONLY, less=root.less, keep=root.keep, below=below)
         partial.rename(target)

@@ -27,7 +27,15 @@ _LEFT_OUT: Final = re.compile(
 )
 
 
-def pack(whole: Path, target: Path, *, without: AbstractSet[str], less: tuple[str, ...], below: Sequence[Path]) -> None:
+def pack(
+    whole: Path,
+    target: Path,
+    *,
+    without: AbstractSet[str] = frozenset(),
+    less: tuple[str, ...] = (),
+    keep: tuple[str, ...] = (),
+    below: Sequence[Path] = (),
+) -> None:
     """Write what an image holds of a root.
 
     Args:
@@ -35,6 +43,7 @@ def pack(whole: Path, target: Path, *, without: AbstractSet[str], less: tuple[st
         target: The tar to write.
         without: Packages that are left out.
         less: Paths that are left out, with all below them.
+        keep: Paths that stay of packages that are left out.
         below: The tars of the roots below; what they hold is left out. The lowest root gets the certificates.
 
     Raises:
@@ -42,7 +51,7 @@ def pack(whole: Path, target: Path, *, without: AbstractSet[str], less: tuple[st
     """
     held = {name for tar in below for name in _names(tar)}
     with tarfile.open(whole) as source:
-        dropped = {f"{STATUS}{name}" for name in without} | _files(source, without)
+        dropped = ({f"{STATUS}{name}" for name in without} | _files(source, without)) - set(keep)
         kept = [
             member
             for member in source

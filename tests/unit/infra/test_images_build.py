@@ -54,6 +54,12 @@ def test_a_dockerfiles_arguments_are_the_images_that_it_is_given(one: Image) -> 
     assert set(one.bases.values()) <= {other.name for other in IMAGES}
 
 
+@pytest.mark.parametrize("one", IMAGES, ids=lambda one: one.short)
+def test_no_stage_is_a_from_alone_which_buildah_leaves_mounted(one: Image) -> None:
+    words = [line.split()[0] for line in one.path.read_text().splitlines() if line.split()[:1] and line[0].isupper()]
+    assert not [here for here, after in zip(words, [*words[1:], "FROM"], strict=True) if here == after == "FROM"]
+
+
 def test_only_known_images_may_run_as_root() -> None:
     lines = {one.name: one.path.read_text().splitlines() for one in IMAGES}
     last = {name: [line for line in text if line.startswith("USER ")][-1:] for name, text in lines.items()}

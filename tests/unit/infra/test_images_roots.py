@@ -40,9 +40,16 @@ def whole(folder: Path, files: dict[str, bytes] | None = None, link: tuple[str, 
     return path
 
 
-def packed(folder: Path, source: Path, *, less: tuple[str, ...] = (), below: tuple[Path, ...] = ()) -> Path:
+def packed(
+    folder: Path,
+    source: Path,
+    *,
+    less: tuple[str, ...] = (),
+    keep: tuple[str, ...] = (),
+    below: tuple[Path, ...] = (),
+) -> Path:
     target = folder / f"packed-{len(below)}.tar"
-    unpacked.pack(source, target, without=frozenset({"perl"}), less=less, below=below)
+    unpacked.pack(source, target, without=frozenset({"perl"}), less=less, keep=keep, below=below)
     return target
 
 
@@ -65,6 +72,12 @@ def test_documents_and_what_apt_left_are_gone_and_licences_stay(tmp_path: Path) 
 def test_a_package_that_nobody_calls_is_gone_with_its_entry(tmp_path: Path) -> None:
     found = members(packed(tmp_path, whole(tmp_path)))
     assert "usr/bin/perl" not in found
+    assert "var/lib/dpkg/status.d/perl" not in found
+
+
+def test_one_program_of_a_package_that_is_left_out_may_stay(tmp_path: Path) -> None:
+    found = members(packed(tmp_path, whole(tmp_path), keep=("usr/bin/perl",)))
+    assert "usr/bin/perl" in found
     assert "var/lib/dpkg/status.d/perl" not in found
 
 
