@@ -113,7 +113,10 @@ def from_outputs() -> Said:
 
     def said(line: Line, _: Mapping[str, Any]) -> str:
         given = words({"event": "done", "outputs": line.outputs}) if line.over else ""
-        return history.plain(line.message) if line.phase in {"Failed", "Error"} else given or line.message
+        why = history.plain(line.message)
+        if line.phase in {"Failed", "Error"} and why != line.message:
+            return why
+        return given or line.message  # a code alone says less than what was given
 
     return _when_it_ran(said)
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from seatrial.app.commands._running import ended
-from seatrial.app.views.follow import Plain, from_logs
+from seatrial.app.views.follow import Plain, from_logs, from_outputs
 from seatrial.app.views.outcome import Ended, line
 from seatrial.app.views.steps import lines
 from seatrial.app.views.words import last_event, words
@@ -93,6 +93,42 @@ def test_a_release_that_waits_for_another_one_says_so(tmp_path: Path) -> None:
     waiting = node("build", "Pending", kind="DAG", message="Waiting for seatrial/Mutex/roll-out-m lock.")
     Plain(TEMPLATE, from_logs(tmp_path), Console(file=told))(workflow(waiting))
     assert "waits: another release of this model is rolling out" in told.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("main: Error (exit code 78): there is no such object", "there is no such object"),
+        ("main: Error (exit code 10)", "outcome refused"),
+        ("", "outcome refused"),
+    ],
+)
+def test_without_its_log_a_step_tells_why_it_failed_or_what_it_gave(message: str, told: str) -> None:
+    given = {"parameters": [{"name": "outcome", "value": "refused"}, {"name": "left", "valueFrom": {}}]}
+    retry = node("train-model", "Failed", kind="Retry", children=["a0"], message="retryStrategy says no", outputs=given)
+    attempt = node("a0", "Failed", message=message, outputs=given)
+    line = next(one for one in lines(TEMPLATE, workflow(retry, attempt)) if one.name == "train-model")
+    assert from_outputs()(line, {}) == told
+
+
+@pytest.mark.parametrize(
+    ("phase", "message", "waits"),
+    [
+        ("Pending", "Waiting for seatrial/Mutex/roll-out-m lock. Lock status: 0/1", True),
+        ("Running", "Waiting for seatrial/Mutex/roll-out-m lock. Lock status: 0/1", True),
+        ("Pending", "Unschedulable: 0/1 nodes are available", True),
+        ("Pending", "PodInitializing", False),
+        ("Running", "", False),
+        ("Failed", "Waiting for the end", False),
+    ],
+)
+def test_what_waits_says_for_what_and_a_pod_that_starts_does_not_wait(phase: str, message: str, *, waits: bool) -> None:
+    (line,) = (
+        one
+        for one in lines(TEMPLATE, workflow(node("train-model", phase, message=message)))
+        if one.name == "train-model"
+    )
+    assert line.waits is waits
 
 
 @pytest.mark.parametrize(
