@@ -92,7 +92,7 @@ class RealCluster:
 
     def store(self) -> s3.S3Store:
         """The store, with the credentials that the installation made."""
-        credentials = json.loads((STATE / "credentials.json").read_text())
+        credentials = json.loads((STATE / "secrets" / "store.json").read_text())
         environment = {
             **credentials,
             "SEATRIAL_STORE": f"s3://{BUCKET}",
