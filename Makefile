@@ -18,7 +18,7 @@ UV := .seatrial/uv/bin/uv
 ENVIRONMENT := .venv/.locked
 BIN := .venv/bin
 
-.PHONY: help run test check render down bench lock clean cluster-up cluster-down cluster-shell
+.PHONY: help run test check render down bench lock clean programs test-cluster cluster-up cluster-down cluster-shell
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -29,7 +29,7 @@ run: $(ENVIRONMENT) ## Release a model: MODEL_NAME=cart_abandonment [DATA=file:/
 	  $${REASON:+--reason="$$REASON"} $${MODEL_NAME+-- "$$MODEL_NAME"}
 
 test: $(ENVIRONMENT) ## Every test that needs no cluster
-	$(BIN)/pytest -n 2 -m "not integration"
+	$(BIN)/pytest -n 2 -m "not integration and not cluster"
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m integration
 
 check: $(ENVIRONMENT) ## Style, types, import rules, and whether the rendered files are fresh
@@ -45,8 +45,20 @@ render: $(ENVIRONMENT) ## Write workflow_templates/ and the README's step table 
 down: ## Stop the sandbox: no process and no port is left, what it stored stays
 	@if [ -x $(BIN)/seatrial ]; then $(BIN)/seatrial down; else echo "nothing was running"; fi
 
-cluster-up: $(ENVIRONMENT) ## A real Kubernetes with Argo and KServe, in a network of its own (root, Debian 12, Go 1.26)
+# Debian packages that are missing are named; under CI they are installed.
+programs: $(ENVIRONMENT) ## Build the test cluster's programs and all images; kept outside the clone by version and content
+	@$(BIN)/python -m infra.cluster build $(if $(CI),--install)
+	@$(BIN)/python -m infra.images build
+
+cluster-up: programs ## A real Kubernetes with Argo, KServe and seatrial in a network of its own (root, Debian 12, Go 1.26)
 	@$(BIN)/python -m infra.cluster up
+	@for part in "infra.images push" infra.git_server infra.install; do \
+	  $(BIN)/python -m infra.cluster exec -- $(BIN)/python -m $$part; done
+
+# The host is as it was, whatever became of the tests.
+test-cluster: $(ENVIRONMENT) ## Releases and failures on the real cluster, which is brought up and taken down
+	@trap '$(BIN)/python -m infra.cluster down' EXIT; $(MAKE) --no-print-directory cluster-up; \
+	  $(BIN)/python -m infra.cluster exec -- $(BIN)/pytest -n 3 --dist loadfile -m cluster tests/cluster
 
 cluster-down: ## End the cluster: the host is as it was, what it stored stays
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.cluster down; else echo "nothing was running"; fi
