@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,7 +55,8 @@ TRIALS: Final[Mapping[str, Trial]] = {
         arguments=("--model-repository=/nowhere",), says="failed to stat file /nowhere", exit_code=1, needs_shell=True
     ),
     "seatrial/kaniko": Trial(
-        arguments=("--context=tar:///nowhere", "--no-push"), says="error: the context /nowhere", exit_code=1
+        arguments=("--context=tar:///io/in/context", "--no-push", "--digest-file=/io/out/digest"),
+        says='"pushed": false',
     ),
     "seatrial/git-server": Trial(arguments=("--help",), says="GIT_REPOSITORIES", needs_shell=True),
     **{
@@ -91,18 +94,19 @@ def _faults(made: Built, trial: Trial, cache: Cache) -> Iterator[str]:
     with _mounted(made, cache) as (root, settings):
         if not trial.needs_shell and (shells := [shell for shell in _SHELLS if (root / shell).exists()]):
             yield f"holds {', '.join(shells)}, which nothing in it needs"
-        code, said = _run(specification(root, settings, trial), made.name.replace("/", "-"))
+        code, said = _run(root, settings, trial)
     if code != trial.exit_code:
         yield f"ended with {code}: {shortened(said[-200:])}"
     elif trial.says not in said:
         yield f"said {shortened(said)} and not {trial.says}"
 
 
-def specification(root: Path, settings: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
+def specification(root: Path, io: Path, settings: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
     """What runc is told. Source: OCI runtime-spec 1.0, config.md and config-linux.md.
 
     Args:
         root: The image's files.
+        io: What is mounted at /io, as Argo does it.
         settings: `config` of the image.
         trial: What it is started with.
     """
@@ -120,6 +124,7 @@ def specification(root: Path, settings: Mapping[str, Any], trial: Trial) -> dict
         },
         "root": {"path": str(root), "readonly": True},
         "mounts": [
+            {"destination": "/io", "type": "bind", "source": str(io), "options": ["rbind", "rw", "nosuid"]},
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
             {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": ["nosuid", "mode=1777"]},  # noqa: S108
@@ -142,10 +147,12 @@ def _mounted(made: Built, cache: Cache) -> Iterator[tuple[Path, dict[str, Any]]]
         programs.buildah("rm", container, log=log)
 
 
-def _run(wanted: Mapping[str, Any], name: str) -> tuple[int, str]:
-    with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
-        Path(folder, "config.json").write_text(json.dumps(wanted))
-        identity = Path(folder).name
+def _run(root: Path, settings: Mapping[str, Any], trial: Trial) -> tuple[int, str]:
+    """Exit code, and what it said."""
+    with tempfile.TemporaryDirectory(prefix="seatrial-check-") as folder:
+        io, identity = Path(folder, "io"), Path(folder).name
+        _lay_context(io / "in" / "context")
+        Path(folder, "config.json").write_text(json.dumps(specification(root, io, settings, trial)))
         command = ["runc", f"--root={folder}/state", "run", f"--bundle={folder}", identity]
         try:
             done = subprocess.run(
@@ -155,3 +162,16 @@ def _run(wanted: Mapping[str, Any], name: str) -> tuple[int, str]:
             subprocess.run(["runc", f"--root={folder}/state", "delete", "--force", identity], check=False)
             return -1, f"did not end within {WITHIN_S} s"
     return done.returncode, done.stdout + done.stderr
+
+
+def _lay_context(path: Path) -> None:
+    """The smallest that the builder can build."""
+    path.parent.mkdir(parents=True)
+    with tarfile.open(path, "w:gz") as archive:
+        for name, data in {
+            "Dockerfile": b"FROM scratch\nCOPY models/ /models/\n",
+            "models/m/1/model.onnx": b"m",
+        }.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, BytesIO(data))

@@ -168,7 +168,7 @@ def test_a_step_without_machine_learning_is_small() -> None:
 def specification(name: str, user: str) -> dict[str, Any]:
     trial = check.TRIALS[name]
     settings = {"User": user, "Entrypoint": ["python3"], "Env": ["A=b"], "WorkingDir": "/app"}
-    return check.specification(Path("/image"), settings, trial)
+    return check.specification(Path("/image"), Path("/somewhere"), settings, trial)
 
 
 def test_an_image_is_started_without_rights_network_or_a_root_it_may_write() -> None:
