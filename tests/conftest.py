@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+CLUSTER_TESTS = ROOT / "tests" / "cluster"
+sys.path[:0] = [str(CLUSTER_TESTS)]
+
+if TYPE_CHECKING:
+    from real_cluster import RealCluster
 
 
 @pytest.fixture(scope="session")
@@ -45,9 +53,33 @@ def new_home(installed_triton: Path, tmp_path_factory: pytest.TempPathFactory) -
     return make
 
 
+@pytest.fixture(scope="session")
+def cluster() -> RealCluster:
+    """The test cluster of this checkout; without it a reason to skip, which fails under CI."""
+    from real_cluster import STATE, RealCluster  # noqa: PLC0415 - only where the cluster is wanted
+
+    kubeconfig = STATE / "kubeconfig"
+    if not kubeconfig.is_file() or os.environ.get("KUBECONFIG") != str(kubeconfig):
+        pytest.skip("the test cluster is not up, or this is not its network: `make test-cluster` runs these tests")
+    return RealCluster(kubeconfig)
+
+
+@pytest.fixture
+def namespace(cluster: RealCluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty namespace of the test's own, in the test cluster."""
+    name = f"test-{zlib.crc32(f'{request.node.nodeid} {os.getpid()}'.encode())}"
+    cluster.kubectl("create", "namespace", name)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes minutes is begun first."""
+    """What takes minutes is begun first; whatever lies in tests/cluster needs the cluster."""
+    for item in items:
+        if CLUSTER_TESTS in item.path.parents:
+            item.add_marker(pytest.mark.cluster)
+            item.add_marker(pytest.mark.timeout(1200))
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 

@@ -147,15 +147,29 @@ def test_a_candidate_that_fails_on_traffic_is_rolled_back_and_nothing_else_is_lo
 
 
 def argo_server(cluster: RealCluster, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Argo Server's REST API, with a token of the operators' account."""
+    """Argo Server's REST API, as somebody with an operator's rights and no more."""
     service = cluster.object("service", "argo-server", "argo")
     assert service is not None
-    token = cluster.kubectl("-n", WORKFLOWS, "create", "token", "seatrial-operator").strip()
+    token = cluster.kubectl("-n", WORKFLOWS, "create", "token", an_operator(cluster)).strip()
     url = f"http://{service['spec']['clusterIP']}:2746{path}"
     response = httpx.request(method, url, json=body, headers={"authorization": f"Bearer {token}"}, timeout=30)
     assert response.status_code == 200, response.text
     document: dict[str, Any] = response.json()
     return document
+
+
+def an_operator(cluster: RealCluster) -> str:
+    """An account that is bound to what operators may do."""
+    name = "an-operator"
+    made: list[tuple[str, ...]] = [("serviceaccount", name)]
+    roles = ("seatrial-operator", "seatrial-viewer")
+    made += [
+        ("rolebinding", f"{name}-{role}", f"--role={role}", f"--serviceaccount={WORKFLOWS}:{name}") for role in roles
+    ]
+    for arguments in made:
+        text = cluster.kubectl("-n", WORKFLOWS, "create", *arguments, "--dry-run=client", "-o", "yaml")
+        cluster.kubectl("apply", "-f", "-", given=text)
+    return name
 
 
 def output(workflow: dict[str, Any], template: str, parameter: str) -> str:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from control_server import control_api
+from wire.control_api import exchanges
+from wire.control_api.record import recorded
 
 WIRE = Path(__file__).resolve().parents[1] / "wire" / "control_api"
-sys.path[:0] = [str(WIRE)]
-
-import exchanges  # noqa: E402 - found by the line above
-from record import recorded  # noqa: E402
-
 NAMESPACE = "seatrial"
 DIFFERENCES: dict[str, dict[str, Any]] = yaml.safe_load((WIRE / "differences.yaml").read_text())
 NAMES = [exchange.name for exchange in exchanges.exchanges(NAMESPACE)]

@@ -1,6 +1,6 @@
 """Send the exchanges to the API server of KUBECONFIG and keep its answers.
 
-    python tests/wire/control_api/record.py <namespace>
+    PYTHONPATH=tests python -m wire.control_api.record <namespace>
 
 The namespace must exist, with KServe's webhooks and the Gateway API's CRDs installed in its cluster.
 """
@@ -16,12 +16,9 @@ from typing import Final
 import httpx
 from kubernetes import client, config
 
-HERE: Final = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+from wire.control_api.exchanges import Answer, answers
 
-from exchanges import Answer, answers  # noqa: E402 - found by the line above
-
-RECORDED: Final = HERE / "recorded.json"
+RECORDED: Final = Path(__file__).with_name("recorded.json")
 
 
 def api_server(kubeconfig: str | None = None) -> httpx.Client:
