@@ -30,7 +30,7 @@ class Graph:
     data: bytes
     spec: Spec
 
-    def write(self, folder: Path, model: str, build: int) -> None:
+    def write(self, folder: Path, model: str, build: int, *, replicas: int = 1) -> None:
         """Write `folder`/<model>: `train: onnx`; another build is another model file, which answers the same."""
         target = folder / model
         target.mkdir(parents=True)
@@ -39,7 +39,7 @@ class Graph:
         (target / "model.onnx").write_bytes(graph.SerializeToString())
         text = self.spec.model_dump(mode="json")
         text |= {"model": model, "training": {"kind": "onnx", "file": "model.onnx"}, "canary": CANARY}
-        text["serving"]["ready_within_s"] = READY_WITHIN_S
+        text["serving"] |= {"ready_within_s": READY_WITHIN_S, "replicas": replicas}
         (target / SPEC_FILE).write_text(yaml.safe_dump(text, sort_keys=False))
         shutil.copyfile(
             ROOT / "models" / self.spec.model / self.spec.data.expectations, target / self.spec.data.expectations

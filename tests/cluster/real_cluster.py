@@ -25,6 +25,7 @@ NODE: Final = "10.199.0.1"
 METRICS: Final = f"http://{NODE}:8082/metrics"
 GATEWAY: Final = f"http://{NODE}:8000"
 STORE: Final = f"http://{NODE}:8333"
+REGISTRY: Final = f"{NODE}:5000"
 BUCKET: Final = "seatrial"
 ENDED: Final = frozenset({"Succeeded", "Failed", "Error"})
 

@@ -6,6 +6,7 @@ The models are ready-made, so that a release takes about a minute.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,17 @@ from typing import Any
 import pytest
 import yaml
 from ready_made import Graph, serving
-from real_cluster import ROOT, SERVING, STATE, WORKFLOWS, RealCluster, until
+from real_cluster import GATEWAY, ROOT, SERVING, STATE, WORKFLOWS, RealCluster, until
 from sources import Source, source
 
+from seatrial import papers, release
+from seatrial.app.commands import _load
 from seatrial.app.data import prepared
 from seatrial.names import kebab
 
 FIRST = "cart_abandonment"
 MODELS = ("tiny_a", "tiny_b", "tiny_c")
+REPLICAS = {"tiny_a": 1, "tiny_b": 1, "tiny_c": 2}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,7 @@ class Releases:
         self.builds += 1
         place = self.folder / f"build-{self.builds}"
         for model in MODELS:
-            self.graph.write(place, model, self.builds)
+            self.graph.write(place, model, self.builds, replicas=REPLICAS[model])
         revision = self.repository.pushed(f"build-{self.builds}", place)
         return {model: self.submit(model, REVISION=revision, DATA_URI=self.data) for model in models}
 
@@ -113,6 +117,25 @@ class Releases:
         layer = manifest["layers"][-1]["digest"].removeprefix("sha256:")
         (blobs / layer[:2] / layer / "data").unlink()
 
+    def serving_pods(self, model: str) -> list[str]:
+        """The model's pods that are ready and stay."""
+        selector = f"seatrial.dev/model={kebab(model)}"
+        listed = self.cluster.kubectl("-n", SERVING, "get", "pods", "-l", selector, "-o", "json")
+        return sorted(
+            pod["metadata"]["name"]
+            for pod in json.loads(listed)["items"]
+            if "deletionTimestamp" not in pod["metadata"]
+            and any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", []))
+        )
+
+    def evicted(self, pod: str) -> bool:
+        """Ask for a pod's eviction, as a drained node does; false: the budget does not allow it now."""
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": SERVING}}
+        path = f"/api/v1/namespaces/{SERVING}/pods/{pod}/eviction"
+        said = self.cluster.kubectl("create", f"--raw={path}", "-f", "-", given=json.dumps(eviction), fine=False)
+        assert "disruption budget" in said or "Success" in said, said
+        return "Success" in said
+
     def weighted(self, model: str) -> None:
         """Wait until the candidate has weight."""
         until(lambda: "," in self.route(model).get("seatrial.dev/weights", ""), 400, f"the canary of {model}", 0.2)
@@ -158,6 +181,24 @@ def first(cluster: RealCluster, releases: Releases) -> None:
 
 def test_a_pod_deleted_in_deploy_costs_an_attempt_and_no_release(releases: Releases, first: None) -> None:
     releases.serves("tiny_a", version=1)
+
+
+def test_two_copies_evicted_one_after_the_other_lose_no_request(
+    cluster: RealCluster, releases: Releases, first: None, tmp_path: Path
+) -> None:
+    model, version = "tiny_c", int(releases.route("tiny_c")["seatrial.dev/champion"])
+    store = cluster.store()
+    clean, log = tmp_path / "clean.jsonl", tmp_path / "load.jsonl"
+    clean.write_bytes(store.read(papers.key(release.serving(store, model, version).bundle, "replay.jsonl")) or b"")
+    with _load.load(gateway=GATEWAY, model=model, clean=clean, marked=None, marker=tmp_path / "no", log=log):
+        until(lambda: log.is_file() and log.stat().st_size, 30, "the load")
+        for pod in releases.serving_pods(model):
+            until(lambda pod=pod: releases.evicted(pod), 120, f"the budget to let {pod} go")
+            until(lambda: len(releases.serving_pods(model)) == REPLICAS[model], 120, "another copy", 0.2)
+        time.sleep(3)
+    seen = _load.seen(log, version)
+    assert seen.requests > 1000
+    assert (seen.lost, seen.failed, seen.wrong) == (0, 0, 0), seen
 
 
 def test_a_lost_pod_a_restarted_api_server_and_a_restarted_controller_do_not_stop_a_canary(
