@@ -13,7 +13,7 @@ from typing import Final
 
 import typer
 
-from seatrial.app.commands import drill, history, people, predict, release, render, sandbox, status
+from seatrial.app.commands import drill, history, people, predict, release, render, sandbox, status, submit
 from seatrial.app.commands._place import home
 from seatrial.errors import InvalidInput, StepError, shortened
 
@@ -23,7 +23,8 @@ INTERRUPTED: Final = 130
 HELP: Final = """Carry a machine-learning model from its source to production, and take it back when production says no.
 
 A model is a folder in models/. `release` carries it through every gate, on this machine, against a real Triton, a real
-S3 API, a weighted gateway and MLflow; all of it runs in the sandbox, which `release` starts when it is down.
+S3 API, a weighted gateway and MLflow; all of it runs in the sandbox, which `release` starts when it is down. `submit`
+does it on a cluster; status, history, rollback, settle and adopt work there with --context.
 
 Example:
     seatrial release cart_abandonment
@@ -31,7 +32,7 @@ Example:
     seatrial rollback cart_abandonment --reason "complaints"
 
 Exit codes: 0 done, 78 wrong input, 75 something needed is away (try again), 76 a digest or signature does not match,
-1 a bug; `release` also 10 refused, 11 rolled back, 12 superseded.
+1 a bug; `release` and `submit` also 10 refused, 11 rolled back, 12 superseded.
 """
 
 
@@ -50,6 +51,7 @@ app = typer.Typer(
 )
 for command in (
     release.release,
+    submit.submit,
     status.status,
     history.history,
     predict.predict,
