@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from infra.images import build, check, debian, listing, registry
+from infra.images import build, check, debian, listing, pruning, registry
 from infra.images.built import Built
 from infra.images.catalogue import IMAGES
 from infra.images.place import cache
@@ -30,7 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _build(given: argparse.Namespace) -> None:
     if given.fresh:
         debian.forget(cache())
-    build.build(cache(), lambda report: _say(listing.line(report)))
+    images = build.build(cache(), lambda report: _say(listing.line(report)))
+    if pruning.prune(images, cache()):
+        _say("removed what this tree does not need")
 
 
 def _current() -> dict[str, Built]:

@@ -50,8 +50,8 @@ def build(cache: Cache, say: Callable[[Report], None], images: Sequence[Image] =
         Unavailable: A registry of packages cannot be reached.
     """
     required("buildah", "skopeo", "mmdebstrap")
-    cache.folder.mkdir(parents=True, exist_ok=True)
-    return in_order(images, lambda image, done: _made(image, done, cache), say)
+    with cache.shared("storage"):
+        return in_order(images, lambda image, done: _made(image, done, cache), say)
 
 
 def found(cache: Cache, images: Sequence[Image] = IMAGES) -> dict[str, Built]:

@@ -79,6 +79,16 @@ def write(built: Built, cache: Cache) -> None:
     partial.rename(path)
 
 
+def blobs(key: str, cache: Cache) -> set[str]:
+    """The digests of all that a layout refers to; empty where it is no whole one."""
+    try:
+        (entry,) = json.loads((cache.layout(key) / "index.json").read_text())["manifests"]
+        manifest = _blob(cache, entry["digest"])
+    except OSError:
+        return set()
+    return {entry["digest"], manifest["config"]["digest"], *(layer["digest"] for layer in manifest["layers"])}
+
+
 def _blob(cache: Cache, digest: str) -> dict[str, Any]:
     path: Path = cache.blobs / digest.replace(":", "/")
     return dict(json.loads(path.read_bytes()))

@@ -77,10 +77,11 @@ def check(images: Mapping[str, Built], cache: Cache, say: Callable[[str], None])
     """
     required("buildah", "runc")
     faults = []
-    for name, trial in TRIALS.items():
-        found = list(_faults(images[name], trial, cache))
-        say(f"{name:<26} {'; '.join(found) or 'runs'}")
-        faults += [f"{name}: {fault}" for fault in found]
+    with cache.shared("storage"):
+        for name, trial in TRIALS.items():
+            found = list(_faults(images[name], trial, cache))
+            say(f"{name:<26} {'; '.join(found) or 'runs'}")
+            faults += [f"{name}: {fault}" for fault in found]
     if faults:
         raise InvalidInput(f"{len(faults)} faults in images: {'; '.join(faults)}")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from seatrial import digests
 
@@ -52,11 +52,32 @@ class Cache:
     @contextmanager
     def exclusive(self, name: str) -> Iterator[None]:
         """One process at a time builds `name`; a dead one holds nothing."""
-        path = self.folder / "locks" / name.replace("/", "-")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w") as file:
+        with self._lock(name) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+    @contextmanager
+    def shared(self, name: str) -> Iterator[None]:
+        """At work with `name`, side by side with others."""
+        with self._lock(name) as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            yield
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[bool]:
+        """Whether nobody else is at work with `name`; while that holds nobody begins."""
+        with self._lock(name) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    def _lock(self, name: str) -> IO[str]:
+        path = self.folder / "locks" / name.replace("/", "-")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("w")
 
 
 def cache() -> Cache:

@@ -42,7 +42,7 @@ def push(images: Mapping[str, Built], prefix: str, cache: Cache, say: Callable[[
     """
     required("skopeo")
     wanted = [made for name, made in images.items() if named(name).pushed]
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+    with cache.shared("storage"), ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         entries = []
         for made, entry in zip(wanted, pool.map(lambda one: _push(one, prefix, cache), wanted), strict=True):
             entries.append((made.name, entry))
