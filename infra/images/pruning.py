@@ -21,7 +21,7 @@ MOST_BYTES: Final = 20_000_000_000
 
 
 def prune(images: Mapping[str, Built], cache: Cache, *, most_bytes: int = MOST_BYTES) -> bool:
-    """Remove what is no part of `images`, where there is more than `most_bytes` and nobody is at work; whether it did."""
+    """Remove what is no part of `images`, where there is more than `most_bytes` and nobody works; whether it did."""
     with cache.alone("storage") as alone:
         if not alone or layer_bytes(cache) <= most_bytes:
             return False
