@@ -35,10 +35,11 @@ def settle_leftovers(ports: Local, models: Iterable[str], say: Say) -> None:
             say(str(error))
 
 
-def settle(ports: Local, model: str, say: Say) -> None:
+def settle(ports: Local, model: str, say: Say) -> bool:
     """Take out a candidate whose release is gone, delete what nobody needs, and record what was not recorded.
 
-    Nothing is done while a roll-out of this model is alive: it settles what it leaves.
+    Returns:
+        False, and nothing done, while a roll-out of this model is alive: it settles what it leaves.
 
     Raises:
         Frozen: Somebody changed the route by hand.
@@ -46,7 +47,7 @@ def settle(ports: Local, model: str, say: Say) -> None:
     """
     locks = Locks(ports.locks, "settle")
     if not locks.acquire(f"{ports.namespace}/Mutex/roll-out-{model}"):
-        return
+        return False
     try:
         before = ports.router.read(model)
         after = _put_right(ports, before)
@@ -58,6 +59,7 @@ def settle(ports: Local, model: str, say: Say) -> None:
             _record_end(ports, after, version, tried=version == taken_out)
     finally:
         locks.release_all()
+    return True
 
 
 def _put_right(ports: Local, before: RouteState) -> RouteState:

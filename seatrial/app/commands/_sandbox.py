@@ -51,7 +51,8 @@ class Laptop(Place):
         Raises:
             Frozen: Somebody changed the route by hand.
         """
-        _leftovers.settle(self.reached(), model, say)
+        if not _leftovers.settle(self.reached(), model, say):
+            say(f"a roll-out of {model} is alive: it settles what it leaves")
 
     def facts(self) -> dict[str, Any]:
         """Up or down, and every process."""

@@ -17,6 +17,7 @@ from seatrial.app import cli, sandbox
 from seatrial.app.commands import _sandbox, history, status
 from seatrial.app.commands._ports import Local
 from seatrial.app.commands._restoring import served
+from seatrial.app.runner.locks import Locks
 from seatrial.app.sandbox import Part
 from seatrial.app.views.history import page
 from seatrial.errors import Unavailable
@@ -62,6 +63,15 @@ def test_settle_says_no_on_a_route_changed_by_hand(world: Local, capsys: pytest.
     code, out, err = told(capsys, "settle", MODEL)
     assert (code, "settled" in out) == (78, False)
     assert "seatrial adopt" in err
+
+
+def test_settle_leaves_a_living_roll_out_alone_and_says_so(world: Local, capsys: pytest.CaptureFixture[str]) -> None:
+    alive = Locks(world.locks, "release-x")
+    assert alive.acquire(f"{world.namespace}/Mutex/roll-out-{MODEL}")
+    code, out, _ = told(capsys, "settle", MODEL)
+    assert code == 0
+    assert out.splitlines()[0] == f"· a roll-out of {MODEL} is alive: it settles what it leaves"
+    alive.release_all()
 
 
 def test_a_drill_is_refused_on_a_route_changed_by_hand_before_anything(
