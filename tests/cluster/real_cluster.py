@@ -83,9 +83,16 @@ class RealCluster:
         printed: dict[str, Any] = json.loads(out)
         return process.returncode, printed
 
-    def started(self, *arguments: str) -> subprocess.Popen[str]:
+    def done(self, *arguments: str) -> None:
+        """A person's command that prints no facts, and succeeds."""
+        process = self.started(*arguments, as_json=False)
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, f"seatrial {' '.join(arguments)}: {out[-1000:]} {err[-3000:]}"
+
+    def started(self, *arguments: str, as_json: bool = True) -> subprocess.Popen[str]:
         """The person's command, begun."""
-        command = [sys.executable, "-m", "seatrial.app.cli", *arguments, "--context", CONTEXT, "--json"]
+        command = [sys.executable, "-m", "seatrial.app.cli", *arguments, "--context", CONTEXT]
+        command += ["--json"] if as_json else []
         environment = {**os.environ, "NO_COLOR": "1"}
         return subprocess.Popen(
             command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ def test_two_copies_evicted_one_after_the_other_lose_no_request(
     with _load.load(gateway=GATEWAY, model=model, clean=clean, marked=None, marker=tmp_path / "no", log=log):
         until(lambda: log.is_file() and log.stat().st_size, 30, "the load")
         for pod in releases.serving_pods(model):
-            until(lambda pod=pod: releases.evicted(pod), 120, f"the budget to let {pod} go")
+            until(partial(releases.evicted, pod), 120, f"the budget to let {pod} go")
             until(lambda: len(releases.serving_pods(model)) == REPLICAS[model], 120, "another copy", 0.2)
         time.sleep(3)
     seen = _load.seen(log, version)
@@ -259,8 +260,7 @@ def test_going_back_needs_no_kserve(cluster: RealCluster, releases: Releases, fi
     previous = int(before["seatrial.dev/previous"])
     cluster.part("stop", "kserve")
     try:
-        code, said = cluster.seatrial("rollback", "tiny_c", "--reason", "KServe is away")
-        assert code == 0, said
+        cluster.done("rollback", "tiny_c", "--reason", "KServe is away")
         releases.serves("tiny_c", version=previous)
     finally:
         cluster.part("start", "kserve")
