@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -12,10 +13,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from real_cluster import ROOT, RealCluster
+from real_cluster import BUCKET, ROOT, STATE, RealCluster
+
+from seatrial.app.data import prepared
 
 REPOSITORY = "/models.git"
+MODEL = "cart_abandonment"
+"""The project's own model that is released; what is ready-made is made of it."""
 
 
 @dataclass
@@ -72,6 +78,34 @@ def source(cluster: RealCluster) -> Iterator[Source]:
         checkout.git("init", "--quiet", "--initial-branch=main")
         checkout.pushed("main", ROOT / "models")
         yield checkout
+
+
+@dataclass(frozen=True)
+class First:
+    """The release of the project's own model that the other tests start from."""
+
+    said: dict[str, Any]
+    """What `seatrial submit --json` printed; promoted on a new cluster, unchanged on one that has it."""
+    rows: Path
+    data: str
+    """The same rows, where steps read them."""
+
+
+def first_release(cluster: RealCluster, repository: Source) -> First:
+    """Release MODEL once in a run of the tests: whoever comes first does it, the others wait and read what it said."""
+    rows = prepared(ROOT / "models" / MODEL, home=ROOT / ".seatrial", say=print)
+    data = f"s3://{BUCKET}/data/{MODEL}/{rows.name}"
+    kept = STATE / f"first-release-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}.json"
+    with (STATE / "first-release.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.is_file():
+            cluster.upload(rows, f"data/{MODEL}/{rows.name}")
+            revision = repository.git("rev-parse", "HEAD")
+            options = ("--data", data, "--revision", revision, "--reason", "the first one")
+            code, said = cluster.seatrial("submit", MODEL, *options)
+            assert (code, said["outcome"]) in {(0, "promoted"), (0, "unchanged")}, said
+            kept.write_text(json.dumps(said))
+    return First(json.loads(kept.read_text()), rows, data)
 
 
 def with_parameter(models: Path, model: str, name: str, value: object) -> None:

@@ -17,16 +17,14 @@ from typing import Any
 import httpx
 import pytest
 from real_cluster import REGISTRY, ROOT, RealCluster
-from sources import Source, source
+from sources import MODEL, first_release, source
 
 from seatrial import papers, release
 from seatrial.adapters import s3
 from seatrial.app import sandbox
-from seatrial.app.data import prepared
 from seatrial.app.oci import Layout
 from seatrial.ports import Store
 
-MODEL = "cart_abandonment"
 DETERMINISTIC = ("validate_data", "evaluate_model")
 """Gates whose every number follows from the data, the source and the seed; the others time things."""
 
@@ -37,14 +35,6 @@ def released_here(home: Path, rows: Path) -> dict[str, Any]:
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
-    return said
-
-
-def released_there(cluster: RealCluster, repository: Source, rows: Path) -> dict[str, Any]:
-    data = cluster.upload(rows, f"data/{MODEL}/{rows.name}")
-    revision = repository.git("rev-parse", "HEAD")
-    code, said = cluster.seatrial("submit", MODEL, "--data", data, "--revision", revision, "--reason", "to compare")
-    assert code == 0, said
     return said
 
 
@@ -78,11 +68,11 @@ def test_the_cluster_and_the_laptop_make_the_same_of_the_same(
     cluster: RealCluster, new_home: Callable[[], Path]
 ) -> None:
     home = new_home()
-    rows = prepared(ROOT / "models" / MODEL, home=ROOT / ".seatrial", say=print)
     with source(cluster) as repository:
-        there = released_there(cluster, repository, rows)
+        first = first_release(cluster, repository)
+    there = first.said
     try:
-        here = released_here(home, rows)
+        here = released_here(home, first.rows)
         found = sandbox.find(home)
         assert found is not None
         environment = {**found.environment["seatrial-store"], **found.environment["seatrial-store-credentials"]}

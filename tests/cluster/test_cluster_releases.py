@@ -12,11 +12,7 @@ import polars as pl
 import pytest
 from drilling import Drill, drilled
 from real_cluster import ROOT, WORKFLOWS, RealCluster
-from sources import Source, source, with_parameter
-
-from seatrial.app.data import prepared
-
-MODEL = "cart_abandonment"
+from sources import MODEL, First, Source, first_release, source, with_parameter
 
 
 @pytest.fixture(scope="module")
@@ -26,21 +22,19 @@ def repository(cluster: RealCluster) -> Iterator[Source]:
 
 
 @pytest.fixture(scope="module")
-def rows() -> Path:
-    return prepared(ROOT / "models" / MODEL, home=ROOT / ".seatrial", say=print)
-
-
-@pytest.fixture(scope="module")
-def data(cluster: RealCluster, rows: Path) -> str:
-    return cluster.upload(rows, f"data/{MODEL}/{rows.name}")
-
-
-@pytest.fixture(scope="module")
-def promoted(cluster: RealCluster, repository: Source, data: str) -> dict[str, Any]:
+def first(cluster: RealCluster, repository: Source) -> First:
     """The first version, submitted by the command."""
-    code, said = cluster.seatrial("submit", MODEL, "--data", data, "--reason", "the first one")
-    assert (code, said["outcome"]) in {(0, "promoted"), (0, "unchanged")}, said
-    return said
+    return first_release(cluster, repository)
+
+
+@pytest.fixture(scope="module")
+def promoted(first: First) -> dict[str, Any]:
+    return first.said
+
+
+@pytest.fixture(scope="module")
+def data(first: First) -> str:
+    return first.data
 
 
 def answering(cluster: RealCluster) -> int:
@@ -107,9 +101,9 @@ def test_the_command_refuses_it_before_anything_is_made(cluster: RealCluster) ->
 
 
 def test_doubled_rows_are_refused_by_name(
-    cluster: RealCluster, promoted: dict[str, Any], rows: Path, tmp_path: Path
+    cluster: RealCluster, promoted: dict[str, Any], first: First, tmp_path: Path
 ) -> None:
-    table = pl.read_parquet(rows)
+    table = pl.read_parquet(first.rows)
     pl.concat([table, table.head(3)]).write_parquet(tmp_path / "twice.parquet")
     data = cluster.upload(tmp_path / "twice.parquet", f"data/{MODEL}/twice.parquet")
     code, said = cluster.seatrial("submit", MODEL, "--data", data, "--reason", "doubled rows")

@@ -15,15 +15,13 @@ from typing import Any
 import pytest
 import yaml
 from ready_made import Graph, serving
-from real_cluster import GATEWAY, ROOT, SERVING, STATE, WORKFLOWS, RealCluster, until
-from sources import Source, source
+from real_cluster import GATEWAY, SERVING, STATE, WORKFLOWS, RealCluster, until
+from sources import MODEL, First, Source, first_release, source
 
 from seatrial import papers, release
 from seatrial.app.commands import _load
-from seatrial.app.data import prepared
 from seatrial.names import kebab
 
-FIRST = "cart_abandonment"
 MODELS = ("tiny_a", "tiny_b", "tiny_c")
 REPLICAS = {"tiny_a": 1, "tiny_b": 1, "tiny_c": 2}
 
@@ -35,16 +33,18 @@ def repository(cluster: RealCluster) -> Iterator[Source]:
 
 
 @pytest.fixture(scope="module")
-def data(cluster: RealCluster) -> str:
-    rows = prepared(ROOT / "models" / FIRST, home=ROOT / ".seatrial", say=print)
-    return cluster.upload(rows, f"data/{FIRST}/{rows.name}")
+def first_served(cluster: RealCluster, repository: Source) -> First:
+    return first_release(cluster, repository)
 
 
 @pytest.fixture(scope="module")
-def graph(cluster: RealCluster, repository: Source, data: str) -> Graph:
-    code, said = cluster.seatrial("submit", FIRST, "--data", data, "--reason", "its graph is used again")
-    assert code == 0, said
-    return serving(cluster, FIRST, int(said["version"]))
+def graph(cluster: RealCluster, first_served: First) -> Graph:
+    return serving(cluster, MODEL, int(first_served.said["version"]))
+
+
+@pytest.fixture(scope="module")
+def data(first_served: First) -> str:
+    return first_served.data
 
 
 class Releases:
