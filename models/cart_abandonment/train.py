@@ -50,7 +50,7 @@ def probability_graph(pipeline: Pipeline) -> ModelProto:
     inputs = [(name, FloatTensorType([None, 1])) for name in NUMBERS]
     inputs += [(name, StringTensorType([None, 1])) for name in WORDS]
     model = convert_sklearn(
-        pipeline, initial_types=inputs, target_opset=OPSETS,
+        pipeline, name="cart_abandonment", initial_types=inputs, target_opset=OPSETS,  # no name: a random one
         options={id(pipeline): {"zipmap": False, "output_class_labels": False}},
     )  # fmt: skip
     # The converter names the oldest opsets that would do; the operators are the same ones up to these.

@@ -106,7 +106,7 @@ def test_the_graph_is_what_the_spec_says_and_answers_as_the_framework_does(name:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_training_twice_gives_the_same_answers(name: str, tmp_path: Path) -> None:
+def test_training_twice_gives_the_same_file_and_the_same_answers(name: str, tmp_path: Path) -> None:
     wanted = spec.read(MODELS / name)
     assert isinstance(wanted.training, TrainPython)
     training = rows_like(wanted)
@@ -118,6 +118,7 @@ def test_training_twice_gives_the_same_answers(name: str, tmp_path: Path) -> Non
         )
         (tmp_path / attempt).write_bytes(trained.onnx)
         answers.append(OnnxRuntime().answers(tmp_path / attempt, columns, "probability"))
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert (answers[0] == answers[1]).all()
     assert len(np.unique(answers[0])) > 1
 
