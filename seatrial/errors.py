@@ -15,10 +15,13 @@ without a secret, foreign text cut by `shortened`.
 
 from __future__ import annotations
 
-from typing import ClassVar
+import errno
+from typing import ClassVar, Final
 
 FOREIGN_TEXT_MAX = 256
 """Most characters of somebody else's text (a response body, a value) that a message repeats."""
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_CLOSED: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
 class StepError(Exception):
@@ -61,3 +64,13 @@ def shortened(text: object) -> str:
     """`text` on one line and at most `FOREIGN_TEXT_MAX` characters long."""
     line = " ".join(str(text).split())
     return line if len(line) <= FOREIGN_TEXT_MAX else line[: FOREIGN_TEXT_MAX - 1] + "…"
+
+
+def of_disk(error: OSError) -> StepError | None:
+    """What a file system says, in our words; None: it is something else, and a bug like any other."""
+    place = shortened(error.filename or "the file system")
+    if error.errno in _FULL:
+        return Unavailable(f"{place} cannot be written, the disk is full: make room, then try again")
+    if error.errno in _CLOSED:
+        return InvalidInput(f"{place} cannot be used: {(error.strerror or '').lower()}; open it, or name another place")
+    return None

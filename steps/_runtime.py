@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from seatrial.errors import InvalidInput, StepError, shortened
+from seatrial.errors import InvalidInput, StepError, Unavailable, of_disk, shortened
 from steps._contract import Contract, Step, kebab
 
 EVENT_TEXT_MAX = 4096
@@ -79,11 +79,16 @@ def _ran(
     """The step's outputs, written; and their bytes."""
     inputs = parse(inputs_type, arguments, root / "in")
     event("start", step=name, inputs=inputs.model_dump(mode="json"))
-    scratch = _fresh(root / "out" / f".{name}.partial")
-    with _ending_what_it_started():
-        outputs = run(inputs, scratch)
-    written = _write(outputs, root / "out")
-    shutil.rmtree(scratch)
+    try:
+        scratch = _fresh(root / "out" / f".{name}.partial")
+        with _ending_what_it_started():
+            outputs = run(inputs, scratch)
+        written = _write(outputs, root / "out")
+        shutil.rmtree(scratch)
+    except OSError as error:
+        if isinstance(full := of_disk(error), Unavailable):
+            raise full from error
+        raise
     return outputs, written
 
 

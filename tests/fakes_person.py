@@ -84,8 +84,12 @@ class Person:
     def processes(self) -> list[psutil.Process]:
         return [process for process in psutil.process_iter() if belongs(process, str(self.home))]
 
+    def commands(self) -> list[str]:
+        """The command line of each process of the sandbox."""
+        found = psutil.process_iter(["cmdline"])
+        return [" ".join(process.info["cmdline"] or ()) for process in found if belongs(process, str(self.home))]
 
-EXPECTED = {
-    "type": "expect_column_values_to_be_between",
-    "kwargs": {"column": "visits", "min_value": 0, "max_value": 9},
-}
+    def is_stopping(self) -> bool:
+        """Whether the release that began last was told to stop."""
+        runs = sorted((self.home / "runs").glob("*/workflow.json"), key=lambda path: path.stat().st_mtime)
+        return '"shutdown"' in runs[-1].read_text()

@@ -32,11 +32,11 @@ def read(path: Path) -> list[dict[str, Any]]:
         InvalidInput: No such file, no suite, an empty one, or a condition on rows.
     """
     try:
-        suite = json.loads(path.read_text(encoding="utf-8"))
+        suite = json.loads(_text(path))
         wanted: list[dict[str, Any]] = [
             {"type": str(e["type"]), "kwargs": dict(e["kwargs"])} for e in suite["expectations"]
         ]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInput(
             f"{path.name} must be a Great Expectations suite with a list `expectations` of type and kwargs: "
             f"{shortened(repr(error))}"
@@ -50,6 +50,20 @@ def read(path: Path) -> list[dict[str, Any]]:
                 "at; make a column of it in the data"
             )
     return wanted
+
+
+def _text(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise InvalidInput(
+            f"the model has no {path.name}: write a Great Expectations suite, or name its file under data.expectations"
+        ) from error
+    except OSError as error:
+        raise InvalidInput(f"{path.name} cannot be read: {shortened(error)}") from error
+    if not text.strip():
+        raise InvalidInput(f"{path.name} is empty; a Great Expectations suite is wanted")
+    return text
 
 
 def check(rows: pl.DataFrame, wanted: list[dict[str, Any]]) -> Check:

@@ -15,7 +15,7 @@ import typer
 
 from seatrial.app.commands import drill, history, people, predict, release, render, sandbox, status, submit
 from seatrial.app.commands._place import home
-from seatrial.errors import InvalidInput, StepError, shortened
+from seatrial.errors import InvalidInput, StepError, of_disk, shortened
 
 DEBUG: Final = "SEATRIAL_DEBUG"
 INTERRUPTED: Final = 130
@@ -96,6 +96,8 @@ def _ended_by(error: BaseException) -> int:
         case BrokenPipeError():
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on; nor fails the last flush
             code = 0
+        case OSError() if (known := of_disk(error)) is not None:
+            code = _complain(f"{known} (SEATRIAL_HOME moves all local state)", known.exit_code)
         case Exception():
             code = _bug(error)
         case _:

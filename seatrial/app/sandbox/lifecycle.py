@@ -6,10 +6,12 @@ import contextlib
 import importlib
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -36,6 +38,9 @@ from seatrial.errors import InvalidInput, StepError, Unavailable, shortened
 
 Say = Callable[[str], None]
 
+ROOM_MIN_BYTES: Final = 256 << 20
+"""A release writes about 60 MB; the object store takes no more when nothing is left."""
+
 
 class Sandbox(BaseModel):
     """A sandbox that is up."""
@@ -58,10 +63,11 @@ def up(home: Path, *, source: Path, say: Say) -> Sandbox:
 
     Raises:
         InvalidInput: The gateway's fixed port is taken, a needed program is missing, or Triton cannot serve from there.
-        Unavailable: A part does not come up in time; its log is named.
+        Unavailable: A part does not come up in time, and its log is named; or the disk is all but full.
     """
     place = checked(home_of(home))
     place.root.mkdir(parents=True, exist_ok=True)
+    _refuse_too_little_room(place)
     with exclusive(place.lock):
         triton = install_triton(place.root, say)
         supervisor = Supervisor(place.socket)
@@ -147,6 +153,16 @@ def _serving_base(place: Home) -> str:
     except ModuleNotFoundError:
         return ""
     return str(builder.ensure_base(place.images))
+
+
+def _refuse_too_little_room(place: Home) -> None:
+    """Databases that cannot be written fail late and in riddles."""
+    free = shutil.disk_usage(place.root).free
+    if free < ROOM_MIN_BYTES:
+        raise Unavailable(
+            f"the disk of {place.root} has {free >> 20} MiB left, the sandbox needs {ROOM_MIN_BYTES >> 20}: make room, "
+            "or set SEATRIAL_HOME to a folder on another disk"
+        )
 
 
 def _refuse_another_port(kept: int) -> None:

@@ -159,7 +159,8 @@ def test_how_to_report_is_ours_to_say() -> None:
 @pytest.mark.parametrize(
     ("suite", "told"),
     [
-        ("", "must be a Great Expectations suite"),
+        ("", "is empty; a Great Expectations suite is wanted"),
+        (" \n", "is empty; a Great Expectations suite is wanted"),
         ("[]", "must be a Great Expectations suite"),
         ('{"name": "s"}', "must be a Great Expectations suite"),
         ('{"expectations": [{"kwargs": {}}]}', "'type'"),
@@ -173,8 +174,13 @@ def test_a_file_that_is_no_suite_is_refused(tmp_path: Path, suite: str, told: st
     (tmp_path / "expectations.json").write_text(suite)
     with pytest.raises(InvalidInput, match=told):
         expectations.read(tmp_path / "expectations.json")
-    with pytest.raises(InvalidInput, match="must be a Great Expectations suite"):
+
+
+def test_a_model_without_a_suite_is_told_where_it_belongs(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"has no none\.json: write a Great Expectations suite"):
         expectations.read(tmp_path / "none.json")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        expectations.read(tmp_path)
 
 
 def test_a_condition_on_rows_is_refused_since_it_is_code(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -113,6 +114,14 @@ def test_any_other_error_is_a_bug(io: Path, capsys: pytest.CaptureFixture[str]) 
 
     assert exit_code(["--count", "0", "--reason", ""], fail) == 1
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, 75), (errno.EROFS, 1), (errno.EACCES, 1)])
+def test_a_full_disk_may_have_room_later_and_a_closed_one_is_a_bug(io: Path, number: int, code: int) -> None:
+    def fail(inputs: Inputs, scratch: Path) -> Outputs:
+        raise OSError(number, "no", "/place")
+
+    assert exit_code(["--count", "0", "--reason", ""], fail) == code
 
 
 def test_a_rerun_after_a_crash_gives_the_same_outputs(io: Path) -> None:
