@@ -24,11 +24,13 @@ def person(new_home: Callable[[], Path], tmp_path_factory: pytest.TempPathFactor
     """v1 of the model serves."""
     somebody = Person(home=new_home(), source=tmp_path_factory.mktemp("source"))
     somebody.prepare()
-    with somebody.release() as released:
-        out, _ = released.communicate(timeout=200)
-    assert released.returncode == 0, out
-    yield somebody
-    somebody.says("down", "--force")
+    try:
+        with somebody.release() as released:
+            out, _ = released.communicate(timeout=200)
+        assert released.returncode == 0, out
+        yield somebody
+    finally:
+        somebody.says("down", "--force")
 
 
 def until(process: subprocess.Popen[str], wanted: str) -> list[str]:
