@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -43,6 +44,8 @@ class Rising:
 
     def __init__(self, cluster: Cluster, clock: Clock | None = None) -> None:
         self._cluster, self._parts, self._clock = cluster, cluster.parts(), clock
+        self._falls: Counter[str] = Counter()
+        self._down: frozenset[str] = frozenset()
 
     def begin(self, *names: str) -> None:
         """Let supervisord know these and start them."""
@@ -56,15 +59,21 @@ class Rising:
         """Wait until these are well.
 
         Raises:
-            Unavailable: One does not become well in time, or ends again and again.
+            Unavailable: One does not become well in time, or any part ends again and again.
         """
         for name in names:
-            self._reach(self._parts[name])
-            if self._clock:
-                self._clock.lap(name)
+            part = self._parts[name]
+            deadline = time.monotonic() + part.within_s
+            while not part.healthy():
+                self._look()
+                if time.monotonic() > deadline:
+                    raise Unavailable(complaint(part, f"is not well after {part.within_s:.0f} s"))
+                time.sleep(_POLL_S)
+            self.did(name)
 
     def did(self, what: str) -> None:
         """Say how long something else took, which has just been done."""
+        self._look()
         if self._clock:
             self._clock.lap(what)
 
@@ -72,17 +81,15 @@ class Rising:
         """Wait until every part is well."""
         self.reach(*self._parts)
 
-    def _reach(self, part: Part) -> None:
-        deadline, falls, was_down = time.monotonic() + part.within_s, 0, False
-        while not part.healthy():
-            process = self._cluster.supervisor.processes().get(part.name)
-            is_down = process is None or process.state not in _UP
-            falls, was_down = falls + (is_down and not was_down), is_down
-            if falls >= _FALLS_MAX:
-                raise Unavailable(complaint(part, "ends again and again"))
-            if time.monotonic() > deadline:
-                raise Unavailable(complaint(part, f"is not well after {part.within_s:.0f} s"))
-            time.sleep(_POLL_S)
+    def _look(self) -> None:
+        """Count who has ended since the last look, awaited or not."""
+        states = {name: process.state for name, process in self._cluster.supervisor.processes().items()}
+        down = frozenset(name for name, state in states.items() if state not in _UP)
+        self._falls.update(down - self._down)
+        self._down = down
+        for name in down:
+            if self._falls[name] >= _FALLS_MAX:
+                raise Unavailable(complaint(self._parts[name], "ends again and again"))
 
 
 def complaint(part: Part, what: str) -> str:
