@@ -7,8 +7,8 @@
     4  the route reaches it by header only; golden requests come back right; the champion still has all traffic
 
 Each part finds what an earlier attempt left and goes on from there. A candidate that does not get through is taken out
-of the route, and its service is deleted. The version that serves already is made whole where something of it is missing,
-and that is all: there is nothing to try.
+of the route, and its service is deleted. The version that serves already is made whole where something of it is
+missing, and that is all: there is nothing to try.
 """
 
 from __future__ import annotations
