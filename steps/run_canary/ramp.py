@@ -28,6 +28,10 @@ from steps.run_canary.attempt import Attempt
 
 FOLLOW_S: Final = 2.0
 """Seconds until the gateway follows a change at its slowest. Source: Traefik, providersThrottleDuration."""
+FOLLOW_AT_LAST_S: Final = 20.0
+"""Seconds into a stage from which on a gateway that gives the candidate nothing does not split as asked. It may have to
+find its own way back first: a Traefik whose API server restarts has taken 8 s.
+"""
 LEASE_S: Final = 300.0
 """For so long the route says that somebody watches; renewed at half of it, so that a dead watcher is soon known."""
 FIRST_RELEASE_PER_S: Final = 20.0
@@ -105,9 +109,10 @@ class Ramp:
             clock.sleep(self._interval_s)
             after = self._scrape(stage)
             tally = self.ports.replay.so_far()
-            counts = self._between(before, after)
+            elapsed_s = (clock.now() - started).total_seconds()
+            counts = self._followed(self._between(before, after), elapsed_s)
             ours = 0 if beside else max(0, tally.requests - replayed)
-            ruling = self._look(counts, (clock.now() - started).total_seconds(), ours)
+            ruling = self._look(counts, elapsed_s, ours)
             if ruling.decision != "fail" and self._answers_wrong(tally):
                 return Ruling(decision="fail", reason=f"request {self.confirmed} was answered wrong again and again")
             if ruling.decision != "hold":
@@ -138,6 +143,14 @@ class Ramp:
         if before is None:
             return "the first counts after a silence"
         return between(before, after, stable=self.champion, canary=self.inputs.version, interval_s=self._interval_s)
+
+    def _followed(self, counts: Counts | str, elapsed_s: float) -> Counts | str:
+        """The counts, unless the gateway gave the candidate nothing yet: they say nothing of it, nor of the split."""
+        if isinstance(counts, str) or self.evidence.stage.kind != "step":
+            return counts
+        nothing_yet = not (counts.canary_requests or self.evidence.here.canary_requests)
+        waiting = nothing_yet and counts.stable_requests > 0 and elapsed_s < FOLLOW_AT_LAST_S
+        return "the gateway does not follow yet" if waiting else counts
 
     def _scrape(self, stage: Stage) -> Scrape | None:
         """The gateway's counts; by header it counts nothing, so the replay's own tally stands in. None: away."""

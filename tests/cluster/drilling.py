@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,9 @@ def drilled(source: Source, model: str, *, champion: int, data: str, folder: Pat
 def _mark(cluster: RealCluster, model: str, marker: Path, over: threading.Event) -> None:
     """Switch the marker on when the candidate has weight."""
     while not over.is_set():
-        route = cluster.object("httproute", kebab(model), SERVING)
+        route: dict[str, Any] | None = None
+        with suppress(AssertionError):  # the API server may be away for a moment
+            route = cluster.object("httproute", kebab(model), SERVING)
         weights = (route or {}).get("metadata", {}).get("annotations", {}).get("seatrial.dev/weights", "")
         if "," in weights:
             marker.touch()
@@ -80,5 +83,6 @@ def _mark(cluster: RealCluster, model: str, marker: Path, over: threading.Event)
 
 
 def _errors(model: str, version: int) -> int:
-    counts = TraefikTraffic(METRICS, SERVING).scrape(model).versions
+    with closing(TraefikTraffic(METRICS, SERVING)) as traffic:
+        counts = traffic.scrape(model).versions
     return counts.get(version, ArmCounts(requests=0, errors=0)).errors

@@ -217,6 +217,24 @@ def test_a_gateway_that_splits_otherwise_than_asked_is_inconclusive(world: World
     assert "asked for were 10.00%" in check(found, "errors").reason
 
 
+def test_a_gateway_that_follows_late_is_waited_for(world: World) -> None:
+    world.traffic.share = 0.0
+    world.clock.script.append((10.0, lambda: setattr(world.traffic, "share", None)))
+    outputs = world.run()
+    _, looks, _ = entries(outputs)
+    assert next(look.dropped for look in looks if look.dropped) == "the gateway does not follow yet"
+    assert outputs.outcome == "promoted"
+    assert check(world.verdict(outputs), "split").decision == "pass"
+
+
+def test_a_gateway_that_never_follows_is_inconclusive(world: World) -> None:
+    world.traffic.share = 0.0
+    outputs = world.run()
+    assert (outputs.decision, outputs.outcome) == ("inconclusive", "rolled_back")
+    assert "the gateway gave the canary 0.00%" in check(world.verdict(outputs), "errors").reason
+    assert world.state().weights == {1: 100}
+
+
 def test_somebody_elses_route_is_not_touched(world: World) -> None:
     world.clock.script.append((8.0, world.somebody_rolls_back))
     outputs = world.run()
