@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from seatrial.app.runner import manifest
+from seatrial.app.runner import link, manifest
 from seatrial.app.runner.check import check
 from seatrial.app.runner.commands import Commands
 from seatrial.app.runner.commands import commands as known_commands
@@ -35,6 +35,7 @@ def run(
     observe: Callable[[dict[str, Any]], None] | None = None,
     entrypoint: str | None = None,
     commands: Commands | None = None,
+    libraries: Mapping[str, dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Run `template` to its end.
 
@@ -51,6 +52,7 @@ def run(
         observe: Gets the Workflow at each change.
         entrypoint: Start this template instead; its inputs come from `parameters`.
         commands: Image → program; None: the steps and the builder.
+        libraries: Name → rendered WorkflowTemplate: those whose templates a `templateRef` may call.
 
     Returns:
         The finished Workflow: an Argo Workflow object with status.phase and status.nodes.
@@ -59,7 +61,7 @@ def run(
         InvalidInput: The template holds what is not known here, each by its path; or a parameter cannot be used.
     """
     commands = known_commands() if commands is None else commands
-    read = manifest.read(template)
+    read = link.linked(template, libraries or {})
     start = entrypoint or read.spec.entrypoint
     check(read, entrypoint=start, commands=commands, environment=environment)
     given = _parameters(read, start, parameters)

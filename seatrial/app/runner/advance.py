@@ -7,6 +7,7 @@ Source: workflow/controller/operator.go of Argo Workflows 4.0.5, as seen on a re
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Final
 
 from seatrial.app.runner import retries, scope, variables
@@ -46,8 +47,8 @@ def outcome(run: Run, nodes: Nodes) -> tuple[Phase, str]:
     awaited = run.manifest.spec.hooks.exit is not None and run.shutdown != "Terminate"
     if root is None or not root.fulfilled or (awaited and leave is None) or (leave is not None and not leave.fulfilled):
         return "Running", ""
-    if run.shutdown:
-        return "Failed", f"Stopped with strategy '{run.shutdown}'"
+    if run.shutdown and root.phase in UNSUCCESSFUL:
+        return root.phase, f"Stopped with strategy '{run.shutdown}'"
     if leave is not None and leave.phase in UNSUCCESSFUL and root.phase not in UNSUCCESSFUL:
         return leave.phase, leave.message
     return root.phase, root.message
@@ -100,8 +101,7 @@ def _exit_name(run: Run) -> str:
 
 def _exit_call(state: State, leave: ExitHook, root: Node) -> Call:
     run, name = state.run, _exit_name(state.run)
-    status = "Failed" if run.shutdown else root.phase
-    lookup = scope.of_workflow(run, {"workflow.status": status, "workflow.failures": failures(state.nodes)})
+    lookup = scope.of_workflow(run, {"workflow.status": root.phase, "workflow.failures": failures(state.nodes)})
     values = {given.name: variables.replaced(given.value, lookup) for given in leave.arguments.parameters}
     return Call(run.manifest.template(leave.template), name, name, values, on_exit=True)
 
@@ -138,26 +138,39 @@ def _wait_for_lock(state: State, call: Call, node: Node | None) -> Node:
         message = f"Waiting for {lock} lock. Lock status: 0/1"
         node = state.put(node.but(message=message, synchronization_status=Waiting(waiting=lock)))
     why = state.halted(call)
+    if why and state.run.shutdown and call.boundary is not None:
+        return state.put(node.but(synchronization_status=None))  # it stays Pending, and its DAG fails without it
     return state.put(node.ended("Failed", state.now, why)) if why else node
 
 
-def _pod(state: State, call: Call, node: Node | None, *, name: str = "") -> Node:
+def _pod(state: State, call: Call, node: Node | None, *, name: str = "", attempt: int | None = None) -> Node:
     """Start it, or let it run unless its time is up; a message on a running pod says why it is being ended."""
     why = state.halted(call)
     if node is None:
         if why:
             return state.put(state.make(call, name=name, kind="Pod", phase="Pending").ended("Failed", state.now, why))
-        return state.start(call, name=name)
+        return state.start(call, name=name, attempt=attempt)
     limit_s = call.template.active_deadline_seconds
     if not why and limit_s is not None and node.phase == "Running" and not node.message:
         ends = moment(node.started_at or timestamp(state.now)) + limit_s
         why = DEADLINE if state.now >= ends else ""
         state.actions.extend([] if why else [Wake(ends)])
+    why = why.replace("strategy: ", "strategy:  ")  # Argo's own two blanks, where a pod was running
     at_once = state.run.shutdown == "Terminate"
     if why and (not node.message or (at_once and node.message != why)):
         state.actions.append(Kill(node.id, at_once=at_once))
         return state.put(node.but(message=why))
     return node
+
+
+def _no_other(state: State, call: Call) -> str:
+    """Why there may be no other attempt, in Argo's words; empty: there may."""
+    if not state.halted(call):
+        return ""
+    if state.run.shutdown:
+        return f"Stopped with strategy '{state.run.shutdown}'"
+    ends = int(state.run.created) + (state.run.manifest.spec.active_deadline_seconds or 0)
+    return f"retry exceeded workflow deadline {datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M:%S} +0000 UTC"
 
 
 def _attempts(state: State, call: Call, node: Node | None) -> Node:
@@ -169,13 +182,13 @@ def _attempts(state: State, call: Call, node: Node | None) -> Node:
         return node
     strategy = call.template.retry_strategy
     if attempts and strategy is not None:
-        verdict = retries.judge(strategy, attempts, stopped=state.halted(call))
+        verdict = retries.judge(strategy, attempts, stopped=_no_other(state, call))
         if isinstance(verdict, retries.Over):
             over = node.but(outputs=attempts[-1].outputs)
             return state.put(over.ended(verdict.phase, state.now, verdict.message))
         if verdict.at > state.now:
             state.actions.append(Wake(verdict.at))
             return state.put(node.but(message=verdict.message))
-    attempt = _pod(state, call, None, name=f"{call.name}({len(attempts)})")
+    attempt = _pod(state, call, None, name=f"{call.name}({len(attempts)})", attempt=len(attempts))
     node = state.put(node.but(children=(*node.children, attempt.id), message=""))
     return _attempts(state, call, node) if attempt.fulfilled else node

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import yaml
+
 from seatrial.app.runner import scope, variables
 from seatrial.app.runner.manifest import Template
 from seatrial.app.runner.nodes import (
@@ -71,6 +73,19 @@ class State:
         self.nodes[node.id] = node
         return node
 
+    def group(self, call: Call) -> Node:
+        """The node of a fan-out, of which `call` is one: it has no inputs of its own."""
+        return Node(
+            id=node_id(self.run.name, call.name),
+            name=call.name,
+            display_name=call.display_name,
+            type="TaskGroup",
+            template_name=call.template.name,
+            phase="Running",
+            boundary_id=call.boundary,
+            started_at=timestamp(self.now),
+        )
+
     def make(self, call: Call, *, name: str = "", kind: Kind, phase: Phase) -> Node:
         """Write a new node of `call` down; `name` where it is not the call's own."""
         name = name or call.name
@@ -88,13 +103,17 @@ class State:
             )
         )
 
-    def start(self, call: Call, *, name: str = "") -> Node:
-        """A new pod, to be started."""
+    def start(self, call: Call, *, name: str = "", attempt: int | None = None) -> Node:
+        """A new pod, to be started; `attempt` counts from 0 where it may be tried again."""
         container = call.template.container
         if container is None:
             raise StepError(f"{call.template.name} has no container to start")
         node = self.make(call, name=name, kind="Pod", phase="Pending")
-        lookup = scope.of_container(self.run, node.inputs)
+        lookup = scope.of_container(self.run, node.inputs, attempt=attempt)
+        if not _is_patch(variables.replaced(call.template.pod_spec_patch or "", lookup)):
+            said = "Error applying PodSpecPatch"
+            words = said if attempt is not None else f"task '{node.name}' errored: {said}"
+            return self.put(node.ended("Error", self.now, words))
         args = tuple(variables.replaced(text, lookup) for text in container.args)
         values = {entry.name: variables.replaced(entry.value, lookup) for entry in container.env}
         self.actions.append(Start(node.id, args=args, variables=values))
@@ -111,3 +130,11 @@ class State:
             return WORKFLOW_DEADLINE
         self.actions.append(Wake(self.run.created + deadline_s))
         return ""
+
+
+def _is_patch(text: str) -> bool:
+    """Whether a pod-spec patch can be applied: an object, or nothing. What it asks for means nothing here."""
+    try:
+        return text == "" or isinstance(yaml.safe_load(text), dict)
+    except yaml.YAMLError:
+        return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from seatrial.app.runner import expression, retries, scope, variables
+from seatrial.app.runner import expression, link, retries, scope, variables
 from seatrial.app.runner.commands import Commands
 from seatrial.app.runner.manifest import Arguments, Container, DagTask, Manifest, Template
 from seatrial.errors import InvalidInput
@@ -44,13 +44,16 @@ class _Check:
         if leave is not None:
             yield from self._arguments(leave.template, leave.arguments, self.workflow | ON_EXIT, "spec.hooks.exit")
         for template in self.manifest.spec.templates:
-            yield from self._template(template, f"spec.templates[{self.index[template.name]}]")
+            library, name = link.parts(template.name)
+            place = f"spec.templates[{self.index[template.name]}]"
+            yield from self._template(template, f"{library}: template {name}" if library else place)
 
     def _template(self, template: Template, path: str) -> Iterator[str]:
         known = self.workflow | {f"inputs.parameters.{p.name}" for p in template.inputs.parameters}
         if template.lock is not None:
             yield from _unknown(template.lock, known, f"{path}.synchronization.mutexes[0].name")
         if template.container is not None:
+            known |= {"retries"} if template.retry_strategy is not None else frozenset()
             yield from self._container(template, template.container, known, path)
         if template.dag is not None:
             if template.name in self._within(template.name):
@@ -89,12 +92,7 @@ class _Check:
             )
 
     def _dag(self, template: Template, tasks: tuple[DagTask, ...], known: frozenset[str], path: str) -> Iterator[str]:
-        faults = [
-            fault
-            for number, task in enumerate(tasks)
-            for key, text in (("depends", task.depends), ("when", task.when))
-            for fault in (_not_understood(text, f"{path}.tasks[{number}].{key}") if text is not None else ())
-        ]
+        faults = [fault for number, task in enumerate(tasks) for fault in _expressions(task, f"{path}.tasks[{number}]")]
         if faults:
             yield from faults
             return
@@ -109,15 +107,20 @@ class _Check:
         scope.in_order(named)  # refuses a circle
         for number, task in enumerate(tasks):
             yield from self._task(named, task, known, f"{path}.tasks[{number}]")
-        given = known | self._given(named, named)
+        given, place = known | self._given(named, named), f"{path.removesuffix('.dag')}.outputs.parameters"
         for number, output in enumerate(template.outputs.parameters):
-            yield from _unknown(output.value_from.parameter or "", given, f"{path}.outputs.parameters[{number}]")
+            if output.value_from.default is None:
+                yield f"{place}[{number}]: without a default Argo hangs where its task was left out"
+            yield from _unknown(output.value_from.parameter or "", given, f"{place}[{number}]")
 
     def _task(self, named: Mapping[str, DagTask], task: DagTask, known: frozenset[str], path: str) -> Iterator[str]:
         states = {name.partition(".")[2] for name in expression.names(task.depends)} if task.depends else set()
         if states - {"", *scope.STATES}:
             yield f"{path}.depends: {sorted(states - {'', *scope.STATES})} is not known"
         given = known | self._given(named, _before(named, task))
+        if task.with_param is not None:
+            yield from _unknown(task.with_param, given, f"{path}.withParam")
+            given |= _items(task)
         yield from self._arguments(task.template, task.arguments, given, path)
         if task.when is not None:
             yield from _unknown(task.when, given, f"{path}.when")
@@ -148,14 +151,24 @@ class _Check:
             yield from _unknown(artifact.from_, given, f"{path}.arguments.artifacts.{artifact.name}")
 
     def _given(self, named: Mapping[str, DagTask], tasks: Iterable[str]) -> frozenset[str]:
-        """The outputs of `tasks`, as references."""
+        """The outputs of `tasks`, as references; those of a fan-out are not known here."""
         found = set()
         for name in tasks:
             template = self.templates.get(named[name].template)
-            if template is not None:
+            if template is not None and named[name].with_param is None:
                 found |= {f"tasks.{name}.outputs.parameters.{p.name}" for p in template.outputs.parameters}
                 found |= {f"tasks.{name}.outputs.artifacts.{a.name}" for a in template.outputs.artifacts}
         return frozenset(found)
+
+
+def _items(task: DagTask) -> frozenset[str]:
+    """The references to its item that a task holds: which keys there are shows when it runs."""
+    texts = [task.when or "", *(given.value for given in task.arguments.parameters)]
+    try:
+        names = {name for text in texts for name in variables.references(text)}
+    except InvalidInput:
+        return frozenset()  # told where the text itself is checked
+    return frozenset(name for name in names if name.partition(".")[0] == "item")
 
 
 def _before(named: Mapping[str, DagTask], task: DagTask) -> set[str]:
@@ -180,6 +193,17 @@ def _unknown(text: str, known: frozenset[str], path: str) -> Iterator[str]:
             yield f"{path}: {{{{{name}}}}} is not known there"
 
 
+def _expressions(task: DagTask, path: str) -> Iterator[str]:
+    """Faults of `depends` and `when`; `when` is read by a library that knows neither bare texts nor a retry's words."""
+    if task.depends is not None:
+        yield from _not_understood(task.depends, f"{path}.depends")
+    if task.when is not None:
+        faults = list(_not_understood(task.when, f"{path}.when", frozenset()))
+        yield from faults
+        if not faults and (foreign := expression.of_retries(task.when)):
+            yield f"{path}.when: {sorted(foreign)} belongs to a retry's expression, Argo's `when` does not know it"
+
+
 def _not_understood(text: str, path: str, known: frozenset[str] | None = None) -> Iterator[str]:
     """Why an expression cannot be decided; `known`: all that it may ask for, None for anything."""
     try:
@@ -188,4 +212,4 @@ def _not_understood(text: str, path: str, known: frozenset[str] | None = None) -
         yield f"{path}: {error}"
         return
     if strange:
-        yield f"{path}: {sorted(strange)} is not known"
+        yield f"{path}: {sorted(strange)} is not known there; a text must stand in quotes"

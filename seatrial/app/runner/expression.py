@@ -59,7 +59,8 @@ def parse(text: str) -> Tree[Token]:
     try:
         tree = _parser().parse(text)
     except LarkError as error:
-        raise InvalidInput(f"the expression {shortened(text)!r} is not understood: {shortened(error)}") from error
+        fault = str(error).partition("\n")[0]  # what else was possible comes in an order of chance
+        raise InvalidInput(f"the expression {shortened(text)!r} is not understood: {shortened(fault)}") from error
     return tree if isinstance(tree, Tree) else Tree("value", [tree])
 
 
@@ -68,6 +69,12 @@ def names(text: str) -> frozenset[str]:
     return frozenset(
         str(token) for part in parse(text).iter_subtrees() if part.data == "name" for token in part.children
     )
+
+
+def of_retries(text: str) -> frozenset[str]:
+    """The operators that an expression uses and that only a retry's expression has."""
+    words = {"contained": "in", "matched": "matches"}
+    return frozenset(words[part.data] for part in parse(text).iter_subtrees() if part.data in words)
 
 
 def is_true(text: str, lookup: Lookup) -> bool:

@@ -17,6 +17,10 @@ PARAMETER_MAX_BYTES: Final = 256 * 1024
 """Argo keeps parameters in the Workflow object and takes no larger ones."""
 
 
+TERMINATION_MAX_BYTES: Final = 4096
+"""Of a container's termination message. Source: the Kubernetes API reference."""
+
+
 @dataclass(frozen=True)
 class NodeFolder:
     """Where a node's files lie: `<runs>/<run>/<node id>/{io,tmp,main.log}`.
@@ -37,7 +41,7 @@ class NodeFolder:
         Raises:
             StepError: An input file is gone, or holds a symlink.
         """
-        for place in self.mounts().values():
+        for place in [self.path, *self.mounts().values()]:
             place.mkdir(parents=True, exist_ok=True)
         self.termination_log.touch()
         for artifact in node.inputs.artifacts:
@@ -51,9 +55,10 @@ class NodeFolder:
         return self.path / "termination-log"
 
     def last_words(self) -> str:
-        """What it says; empty without any."""
+        """What it says, cut as the kubelet cuts it; empty without any."""
         try:
-            return shortened(self.termination_log.read_text(encoding="utf-8", errors="replace").strip())
+            with self.termination_log.open("rb") as log:
+                return log.read(TERMINATION_MAX_BYTES).decode(errors="replace")
         except OSError:
             return ""
 
@@ -83,7 +88,7 @@ class NodeFolder:
                 value = self._parameter(wanted.value_from.path or "", wanted.value_from.default)
             except InvalidInput as error:
                 faults.append(f"output parameter {wanted.name}: {error}")
-                continue
+                break  # the executor reads no further either
             parameters.append(NodeParameter(name=wanted.name, value=value))
         for place in self.template.outputs.artifacts:
             there = self.on_disk(place.path)

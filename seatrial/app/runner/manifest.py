@@ -107,14 +107,29 @@ class Outputs(KubernetesModel):
     artifacts: tuple[ArtifactPlace, ...] = ()
 
 
-class DagTask(KubernetesModel):
-    """A node of a DAG."""
+class TemplateRef(KubernetesModel):
+    """A template of another WorkflowTemplate."""
 
     name: Name
     template: Name
+
+
+class DagTask(KubernetesModel):
+    """A node of a DAG; `link` turns each templateRef into a template's name."""
+
+    name: Name
+    template: Name = ""
+    template_ref: TemplateRef | None = None
     arguments: Arguments = Arguments()
     depends: str | None = None
     when: str | None = None
+    with_param: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> DagTask:
+        if (not self.template) == (self.template_ref is None):
+            raise ValueError("exactly one of template and templateRef")
+        return self
 
 
 class Dag(KubernetesModel):
@@ -226,6 +241,7 @@ class Template(KubernetesModel):
     active_deadline_seconds: int | None = Field(default=None, ge=1)
     retry_strategy: RetryStrategy | None = None
     synchronization: Synchronization | None = None
+    pod_spec_patch: str | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Template:

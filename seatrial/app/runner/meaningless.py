@@ -18,7 +18,6 @@ REASONS: Final[dict[str, str]] = {
     "spec.templates[].priorityClassName": "as podPriorityClassName",
     "spec.templates[].executor": "nothing of Argo's runs beside a step",
     "spec.templates[].securityContext": "a process of the person who started the run, with that person's rights",
-    "spec.templates[].podSpecPatch": "shapes a pod: its resources and its node",
     "spec.templates[].inputs.parameters[].description": "for people in the Argo UI",
     "spec.templates[].outputs.parameters[].description": "for people in the Argo UI",
     "spec.templates[].inputs.artifacts[].archive": "files are linked, not sent",

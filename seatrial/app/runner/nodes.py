@@ -11,7 +11,7 @@ from pydantic import Field
 from seatrial.objects import KubernetesModel
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Error", "Skipped", "Omitted"]
-Kind = Literal["Pod", "DAG", "Retry", "Skipped"]
+Kind = Literal["Pod", "DAG", "Retry", "TaskGroup", "Skipped"]
 
 COMPLETED: Final[frozenset[Phase]] = frozenset({"Succeeded", "Failed", "Error"})
 FULFILLED: Final[frozenset[Phase]] = COMPLETED | {"Skipped", "Omitted"}

@@ -9,7 +9,7 @@ from typing import Final
 
 from seatrial.app.runner import expression
 from seatrial.app.runner.manifest import DagTask
-from seatrial.app.runner.nodes import Node, NodeInputs, timestamp
+from seatrial.app.runner.nodes import Node, NodeInputs, Phase, timestamp
 from seatrial.app.runner.plan import Run
 from seatrial.errors import InvalidInput, StepError
 
@@ -21,8 +21,10 @@ STATES: Final[dict[str, str]] = {
     "Errored": "Error",
     "Skipped": "Skipped",
     "Omitted": "Omitted",
+    "AnySucceeded": "",
+    "AllFailed": "",
 }
-"""What may follow a task's name in `depends` → the phase it asks for."""
+"""What may follow a task's name in `depends` → the phase it asks for; empty: it asks for its members'."""
 
 
 def of_workflow(run: Run, more: Mapping[str, str] | None = None) -> Text:
@@ -38,10 +40,11 @@ def of_workflow(run: Run, more: Mapping[str, str] | None = None) -> Text:
     return lambda name: _known(known, name)
 
 
-def of_container(run: Run, inputs: NodeInputs) -> Text:
-    """`workflow.*` and the template's own `inputs.parameters.*`."""
+def of_container(run: Run, inputs: NodeInputs, *, attempt: int | None = None) -> Text:
+    """`workflow.*`, the template's own `inputs.parameters.*`, and for an attempt `retries`: how many came before it."""
     workflow = of_workflow(run)
     own = {f"inputs.parameters.{name}": value for name, value in inputs.values().items()}
+    own |= {} if attempt is None else {"retries": str(attempt)}
     return lambda name: own[name] if name in own else workflow(name)
 
 
@@ -80,14 +83,24 @@ def output(node: Node | None, parameter: str) -> str | None:
     return values[parameter]
 
 
-def of_depends(nodes: Mapping[str, Node | None]) -> Callable[[str], bool]:
-    """`task.Succeeded` and its like; a bare task also holds when it was skipped, as in Argo."""
+def of_depends(nodes: Mapping[str, Node | None], members: Callable[[Node], list[Phase]]) -> Callable[[str], bool]:
+    """`task.Succeeded` and its like; a bare task also holds when it was skipped, as in Argo.
+
+    Args:
+        nodes: Each task's node.
+        members: The phases of a fan-out's members; none for any other node.
+    """
 
     def lookup(name: str) -> bool:
         task, _, state = name.partition(".")
         node = nodes.get(task)
-        phase = node.phase if node is not None else None
-        return phase in {"Succeeded", "Skipped"} if not state else phase == STATES[state]
+        if node is None:
+            return False
+        if state == "AnySucceeded":
+            return "Succeeded" in members(node)
+        if state == "AllFailed":
+            return set(members(node)) == {"Failed"}
+        return node.phase in {"Succeeded", "Skipped"} if not state else node.phase == STATES[state]
 
     return lookup
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from seatrial.app.runner import link
 from seatrial.app.runner.advance import outcome
 from seatrial.app.runner.nodes import Node, Nodes, timestamp
 from seatrial.app.runner.plan import Run
@@ -25,7 +26,7 @@ def workflow(run: Run, nodes: Nodes) -> dict[str, Any]:
         "phase": phase,
         "startedAt": timestamp(run.created),
         "progress": f"{sum(pod.phase == 'Succeeded' for pod in pods)}/{len(pods)}",
-        "nodes": {node.id: _node(node) for node in nodes.values()},
+        "nodes": {node.id: _node(node, nodes) for node in nodes.values()},
     }
     if message:
         status["message"] = message
@@ -46,8 +47,15 @@ def workflow(run: Run, nodes: Nodes) -> dict[str, Any]:
     }
 
 
-def _node(node: Node) -> dict[str, Any]:
-    return {key: value for key, value in _full(node.manifest()).items() if value not in ("", [], {})}
+def _node(node: Node, nodes: Nodes) -> dict[str, Any]:
+    shown = {key: value for key, value in _full(node.manifest()).items() if value not in ("", [], {})}
+    library, template = link.parts(node.template_name)
+    if library:
+        caller = nodes[node.boundary_id].template_name if node.boundary_id else ""
+        within = link.parts(caller)[0] == library
+        del shown["templateName"]
+        shown |= {"templateName": template} if within else {"templateRef": {"name": library, "template": template}}
+    return shown
 
 
 def _full(value: dict[str, Any]) -> dict[str, Any]:

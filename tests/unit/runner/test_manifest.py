@@ -82,7 +82,11 @@ def small() -> dict[str, Any]:
             "main",
             task("a", x="{{workflow.parameters.P}}"),
             task("b", "a.Succeeded", when="'{{tasks.a.outputs.parameters.d}}' == 'pass'"),
-            outputs={"parameters": [{"name": "o", "valueFrom": {"parameter": "{{tasks.a.outputs.parameters.d}}"}}]},
+            outputs={
+                "parameters": [
+                    {"name": "o", "valueFrom": {"parameter": "{{tasks.a.outputs.parameters.d}}", "default": ""}}
+                ]
+            },
         ),
         pod("a", outputs={"d": "none"}, args=["{{inputs.parameters.x}}"], inputs={"parameters": [{"name": "x"}]}),
         pod("b", retryStrategy={"limit": "1", "retryPolicy": "Always", "expression": "lastRetry.status == 'Error'"}),
@@ -115,6 +119,16 @@ def tasks_of(d: dict[str, Any]) -> list[dict[str, Any]]:
         (lambda d: tasks_of(d)[0].update(depends="b.Succeeded"), "wait for each other"),
         (lambda d: tasks_of(d)[1].update(depends="a &&"), "dag.tasks[1].depends: the expression 'a &&'"),
         (lambda d: tasks_of(d)[1].update(when="{{x}} == y"), "dag.tasks[1].when: the expression"),
+        (lambda d: tasks_of(d)[1].update(when="pass == 'pass'"), "dag.tasks[1].when: ['pass'] is not known there"),
+        (lambda d: tasks_of(d)[1].update(when="'a' in ['a']"), "dag.tasks[1].when: ['in'] belongs to a retry's"),
+        (
+            lambda d: tasks_of(d)[1].update(when="'a' matches 'a'"),
+            "dag.tasks[1].when: ['matches'] belongs to a retry's",
+        ),
+        (
+            lambda d: d["spec"]["templates"][0]["outputs"]["parameters"][0]["valueFrom"].pop("default"),
+            "spec.templates[0].outputs.parameters[0]: without a default",
+        ),
         (lambda d: d["spec"]["templates"][1]["container"].update(args=["{{=1}}"]), "container.args[0]: {{=1}} is not"),
         (lambda d: tasks_of(d)[1].update(name="a"), "two tasks have one name"),
         (lambda d: tasks_of(d)[1].update(template="main"), "it calls itself"),

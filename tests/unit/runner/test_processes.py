@@ -157,7 +157,7 @@ def test_how_a_step_ends_is_told_as_argo_tells_it(tmp_path: Path, act: Any, phas
 
 def test_why_a_step_failed_is_its_nodes_message(tmp_path: Path) -> None:
     finished = Stage(tmp_path, {"a": [{"exit": 78, "last_words": "the data lacks\u2028the label\n"}]}).run(alone())
-    assert node(finished, "a")["message"] == "main: Error (exit code 78): the data lacks the label"
+    assert node(finished, "a")["message"] == "main: Error (exit code 78): the data lacks\u2028the label\n"
 
 
 def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_signal_stops_the_run_and_the_exit_handler_runs(tmp_path: Path, number
     assert finished["status"]["phase"] == "Failed"
     assert finished["status"]["message"] == "Stopped with strategy 'Stop'"
     assert finished["spec"]["shutdown"] == "Stop"
-    assert node(finished, "a")["message"] == "workflow shutdown with strategy: Stop"
+    assert node(finished, "a")["message"] == "workflow shutdown with strategy:  Stop"
     assert stage.attempts("leave") == 1
     assert signal.getsignal(number) is before
 
