@@ -73,13 +73,14 @@ def namespace(cluster: RealCluster, request: pytest.FixtureRequest) -> Iterator[
     cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes minutes is begun first; whatever lies in tests/cluster needs the cluster."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Whatever lies in tests/cluster needs the cluster, and `-m` must know it; what takes minutes is begun first."""
     for item in items:
         if CLUSTER_TESTS in item.path.parents:
             item.add_marker(pytest.mark.cluster)
             item.add_marker(pytest.mark.timeout(1200))
+    yield
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
