@@ -12,12 +12,11 @@ from typing import Any, Final
 from infra.images import built
 from infra.images.build import SIDE_BY_SIDE
 from infra.images.built import Built
-from infra.images.catalogue import STEPS, named
+from infra.images.catalogue import named
 from infra.images.place import ROOT, Cache
 from infra.images.programs import required, run
-from seatrial import digests
 from seatrial.app.pushing import may_be_plain
-from seatrial.errors import IntegrityError, InvalidInput, shortened
+from seatrial.errors import IntegrityError, shortened
 
 PREFIX: Final = "10.199.0.1:5000/seatrial"
 """The test cluster's registry."""
@@ -56,33 +55,6 @@ def write(pushed: Pushed, path: Path) -> None:
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(pushed, indent=2, sort_keys=True) + "\n")
     partial.rename(path)
-
-
-def read(path: Path = IMAGES_FILE) -> Pushed:
-    """What `write` wrote.
-
-    Raises:
-        InvalidInput: It is not there, or no such file.
-    """
-    try:
-        found = json.loads(path.read_text())
-        return {name: {key: entry[key] for key in ("repository", "digest", "bytes")} for name, entry in found.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InvalidInput(
-            f"{path} must name the pushed images; run `python -m infra.images push` ({shortened(error)})"
-        ) from error
-
-
-def step_images(pushed: Pushed) -> str:
-    """SEATRIAL_STEP_IMAGES: the digest over the digests of all step images. A release whose steps changed is no repeat.
-
-    Raises:
-        InvalidInput: A step's image is missing.
-    """
-    missing = sorted(image.name for image in STEPS if image.name not in pushed)
-    if missing:
-        raise InvalidInput(f"the images of steps are not all pushed; missing are {missing}")
-    return digests.of_json({image.name: pushed[image.name]["digest"] for image in STEPS})
 
 
 def _push(made: Built, prefix: str, cache: Cache) -> dict[str, Any]:

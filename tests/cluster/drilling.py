@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from real_cluster import GATEWAY, METRICS, ROOT, SERVING, RealCluster
+from real_cluster import METRICS, ROOT, SERVING, RealCluster
 from sources import Source
 
+from infra.cluster.places import GATEWAY
 from seatrial import bundle, papers, release
 from seatrial.adapters.gateway import TraefikTraffic
 from seatrial.app import drill as drills

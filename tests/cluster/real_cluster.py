@@ -14,19 +14,15 @@ from typing import Any, Final
 
 import httpx
 
+from infra.cluster import places
+from infra.cluster.places import BUCKET, CONTEXT, GATEWAY, GATEWAY_METRICS, S3
 from seatrial.adapters import s3
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = places.CHECKOUT
 STATE: Final = ROOT / ".seatrial" / "cluster"
-CONTEXT: Final = "seatrial-test"
 WORKFLOWS: Final = "seatrial"
 SERVING: Final = "seatrial-serving"
-NODE: Final = "10.199.0.1"
-METRICS: Final = f"http://{NODE}:8082/metrics"
-GATEWAY: Final = f"http://{NODE}:8000"
-STORE: Final = f"http://{NODE}:8333"
-REGISTRY: Final = f"{NODE}:5000"
-BUCKET: Final = "seatrial"
+METRICS: Final = f"{GATEWAY_METRICS}/metrics"
 ENDED: Final = frozenset({"Succeeded", "Failed", "Error"})
 
 
@@ -104,7 +100,7 @@ class RealCluster:
         environment = {
             **credentials,
             "SEATRIAL_STORE": f"s3://{BUCKET}",
-            "AWS_ENDPOINT_URL_S3": STORE,
+            "AWS_ENDPOINT_URL_S3": S3,
             "AWS_REGION": "us-east-1",
         }
         return s3.from_environment(environment)

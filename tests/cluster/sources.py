@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from real_cluster import BUCKET, ROOT, STATE, RealCluster
+from real_cluster import ROOT, STATE, RealCluster
 
+from infra.cluster.places import BUCKET
 from seatrial.app.data import prepared
 
 REPOSITORY = "/models.git"

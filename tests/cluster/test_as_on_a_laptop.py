@@ -16,9 +16,10 @@ from typing import Any
 
 import httpx
 import pytest
-from real_cluster import REGISTRY, ROOT, RealCluster
+from real_cluster import ROOT, RealCluster
 from sources import MODEL, first_release, source
 
+from infra.cluster.places import REGISTRY
 from seatrial import papers, release
 from seatrial.adapters import s3
 from seatrial.app import sandbox

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import yaml
 from ready_made import Graph, serving
-from real_cluster import GATEWAY, SERVING, STATE, WORKFLOWS, RealCluster, until
+from real_cluster import SERVING, STATE, WORKFLOWS, RealCluster, until
 from sources import MODEL, First, Source, first_release, source
 
+from infra.cluster.places import GATEWAY
 from seatrial import papers, release
 from seatrial.app.commands import _load
 from seatrial.names import kebab
@@ -96,11 +97,19 @@ class Releases:
                 return str(pod["metadata"]["name"])
         return ""
 
-    def node(self, workflow: str, template: str) -> dict[str, Any]:
-        """The last pod's node of a template; empty: there is none yet."""
+    def attempts(self, workflow: str, template: str) -> list[dict[str, Any]]:
+        """The nodes of a template's pods, in the order of their start."""
         nodes = self.cluster.workflow(workflow).get("status", {}).get("nodes", {}).values()
         pods = [node for node in nodes if node.get("templateName") == template and node["type"] == "Pod"]
-        return max(pods, key=lambda node: str(node.get("startedAt")), default={})
+        return sorted(pods, key=lambda node: str(node.get("startedAt")))
+
+    def phases(self, workflow: str, template: str) -> list[str]:
+        """How each attempt of a step ended."""
+        return [str(node["phase"]) for node in self.attempts(workflow, template)]
+
+    def node(self, workflow: str, template: str) -> dict[str, Any]:
+        """The node of the last attempt; empty: there is none yet."""
+        return next(reversed(self.attempts(workflow, template)), {})
 
     def started(self, workflow: str, template: str) -> str:
         """When a step's pod began."""
@@ -183,6 +192,7 @@ def first(cluster: RealCluster, releases: Releases) -> None:
     pod = releases.running_pod(begun["tiny_a"], "deploy-model")
     cluster.kubectl("-n", WORKFLOWS, "delete", "pod", pod, "--grace-period=1", "--wait=false")
     assert {model: releases.outcome(name) for model, name in begun.items()} == dict.fromkeys(MODELS, "promoted")
+    assert releases.phases(begun["tiny_a"], "deploy-model") == ["Error", "Succeeded"]
 
 
 def test_a_pod_deleted_in_deploy_costs_an_attempt_and_no_release(releases: Releases, first: None) -> None:
@@ -225,6 +235,7 @@ def test_a_lost_pod_a_restarted_api_server_and_a_restarted_controller_do_not_sto
         assert releases.outcome(begun[model]) == "promoted", model
         assert releases.champion(model) > before[model]
         releases.serves(model, version=releases.champion(model))
+    assert releases.phases(begun["tiny_a"], "run-canary") == ["Error", "Succeeded"]
 
 
 def test_stopped_terminated_or_without_an_image_a_release_leaves_the_champion(

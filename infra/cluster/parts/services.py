@@ -22,7 +22,7 @@ from infra.cluster.places import (
     TRACKING,
     Place,
 )
-from seatrial.app.sandbox.programs import LATENCY_BUCKETS_S, QUIET
+from seatrial.app.sandbox.programs import QUIET, traefik
 from seatrial.errors import InvalidInput
 
 WEBHOOK_URL = "https://127.0.0.1:19443"
@@ -142,25 +142,12 @@ def kserve(place: Place, programs: Programs) -> Part:
 
 def gateway(place: Place) -> Part:
     """Traefik as implementation of the Gateway API; the listener's port is the entry point's."""
-    values = {
-        "global.checknewversion": "false",
-        "global.sendanonymoususage": "false",
-        "entrypoints.web.address": f"{NODE_ADDRESS}:8000",
-        "entrypoints.web.transport.lifecycle.gracetimeout": "1s",
-        "entrypoints.metrics.address": f"{NODE_ADDRESS}:8082",
-        "entrypoints.metrics.transport.lifecycle.gracetimeout": "1s",
-        "ping": "true",
-        "ping.entrypoint": "metrics",
-        "metrics.prometheus": "true",
-        "metrics.prometheus.entrypoint": "metrics",
-        "metrics.prometheus.addserviceslabels": "true",
-        "metrics.prometheus.buckets": ",".join(f"{bound:g}" for bound in LATENCY_BUCKETS_S),
-        "providers.kubernetesgateway": "true",
-        "providers.kubernetesgateway.statusaddress.ip": NODE_ADDRESS,
-        "providers.providersthrottleduration": "100ms",
-        "serverstransport.forwardingtimeouts.dialtimeout": "2s",
-        "log.level": "INFO",
+    provider = {
+        "kubernetesgateway": "true",
+        "kubernetesgateway.statusaddress.ip": NODE_ADDRESS,
+        "providersthrottleduration": "100ms",
     }
+    values = traefik(f"{NODE_ADDRESS}:8000", f"{NODE_ADDRESS}:8082", provider)
     command = (_beside_python("traefik"), *flags(values))
     surroundings = {**QUIET, "KUBECONFIG": str(place.config / "traefik.kubeconfig")}
     return Part(

@@ -92,14 +92,20 @@ def tracking(home: Home, ports: Mapping[str, int]) -> Program:
     )
 
 
-def gateway(home: Home, ports: Mapping[str, int]) -> Program:
-    """Traefik: routes from a file that the control API writes, one entry point for requests and one for metrics."""
-    flags = {
+def traefik(web: str, metrics: str, provider: Mapping[str, object]) -> dict[str, object]:
+    """Traefik's flags: one entry point for requests, one for ping and metrics; the same grid of buckets everywhere.
+
+    Args:
+        web: host:port of the requests.
+        metrics: host:port of ping and metrics.
+        provider: Where routes come from: names below `providers.`.
+    """
+    return {
         "global.checknewversion": "false",
         "global.sendanonymoususage": "false",
-        "entrypoints.web.address": f"{HOST}:{ports['gateway']}",
+        "entrypoints.web.address": web,
         "entrypoints.web.transport.lifecycle.gracetimeout": "1s",
-        "entrypoints.metrics.address": f"{HOST}:{ports['gateway_metrics']}",
+        "entrypoints.metrics.address": metrics,
         "entrypoints.metrics.transport.lifecycle.gracetimeout": "1s",
         "ping": "true",
         "ping.entrypoint": "metrics",
@@ -107,12 +113,16 @@ def gateway(home: Home, ports: Mapping[str, int]) -> Program:
         "metrics.prometheus.entrypoint": "metrics",
         "metrics.prometheus.addserviceslabels": "true",
         "metrics.prometheus.buckets": ",".join(f"{bound:g}" for bound in LATENCY_BUCKETS_S),
-        "providers.file.filename": home.gateway / ROUTES_FILE,
-        "providers.file.watch": "true",
-        "providers.providersthrottleduration": "50ms",
+        **{f"providers.{name}": value for name, value in provider.items()},
         "serverstransport.forwardingtimeouts.dialtimeout": "2s",
         "log.level": "INFO",
     }
+
+
+def gateway(home: Home, ports: Mapping[str, int]) -> Program:
+    """Traefik: routes from a file that the control API writes, one entry point for requests and one for metrics."""
+    provider = {"file.filename": home.gateway / ROUTES_FILE, "file.watch": "true", "providersthrottleduration": "50ms"}
+    flags = traefik(f"{HOST}:{ports['gateway']}", f"{HOST}:{ports['gateway_metrics']}", provider)
     return Program(
         name="gateway",
         command=(_program("traefik"), *(f"--{name}={value}" for name, value in flags.items())),

@@ -6,48 +6,14 @@ from pathlib import Path
 import pytest
 
 from infra.images import programs, registry
-from infra.images.catalogue import STEPS
+from infra.install.facts import Image, read_images
 from seatrial.errors import InvalidInput, Unavailable
 
 
-def pushed(**changed: str) -> registry.Pushed:
-    return {
-        step.name: {"repository": f"r/{step.short}", "digest": changed.get(step.short, f"sha256:{number}"), "bytes": 1}
-        for number, step in enumerate(STEPS)
-    }
-
-
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "state" / "images.json"
-    registry.write(pushed(), path)
-    assert registry.read(path) == pushed()
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}x", '{"a": {}}', '{"a": null}'])
-def test_a_file_that_says_something_else_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "images.json"
-    path.write_text(text)
-    with pytest.raises(InvalidInput, match=r"run `python -m infra\.images push`"):
-        registry.read(path)
-
-
-def test_the_digest_over_the_steps_tells_each_of_them() -> None:
-    before = registry.step_images(pushed())
-    assert before.startswith("sha256:")
-    assert registry.step_images(pushed(**{"run-canary": "sha256:new"})) != before
-
-
-def test_neither_the_registry_nor_the_order_nor_other_images_change_it() -> None:
-    before = registry.step_images(pushed())
-    elsewhere = {name: {**entry, "repository": f"other/{name}"} for name, entry in reversed(pushed().items())}
-    assert registry.step_images({**elsewhere, "seatrial/git-server": {"digest": "sha256:x"}}) == before
-
-
-def test_a_step_that_was_not_pushed_is_named() -> None:
-    found = pushed()
-    del found["seatrial/train-model"]
-    with pytest.raises(InvalidInput, match="seatrial/train-model"):
-        registry.step_images(found)
+def test_what_is_pushed_is_what_an_installation_reads(tmp_path: Path) -> None:
+    path, digest = tmp_path / "state" / "images.json", f"sha256:{'a' * 64}"
+    registry.write({"seatrial/base": {"repository": "r/base", "digest": digest, "bytes": 1}}, path)
+    assert read_images(path) == {"seatrial/base": Image(repository="r/base", digest=digest)}
 
 
 # Other people's programs
