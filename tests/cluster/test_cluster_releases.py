@@ -14,6 +14,8 @@ from drilling import Drill, drilled
 from real_cluster import ROOT, WORKFLOWS, RealCluster
 from sources import MODEL, First, Source, first_release, source, with_parameter
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def repository(cluster: RealCluster) -> Iterator[Source]:
@@ -50,6 +52,14 @@ def test_a_model_is_promoted_and_answers_through_the_gateway(cluster: RealCluste
     assert answering(cluster) == promoted["version"]
     workflow = cluster.workflow(promoted["run"])
     assert workflow["status"]["phase"] == "Succeeded"
+
+
+def test_argos_own_commands_show_every_step_and_what_it_said(cluster: RealCluster, promoted: dict[str, Any]) -> None:
+    steps = cluster.run("argo", "get", "-n", WORKFLOWS, promoted["run"])
+    said = cluster.run("argo", "logs", "-n", WORKFLOWS, promoted["run"], "--no-color")
+    for step in ("resolve-release", "settle-release"):
+        assert step in steps
+        assert step in said
 
 
 def test_the_same_again_is_unchanged_and_deploys_nothing(

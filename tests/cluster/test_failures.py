@@ -6,6 +6,7 @@ The models are ready-made, so that a release takes about a minute.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from ready_made import Graph, serving
-from real_cluster import SERVING, STATE, WORKFLOWS, RealCluster, until
+from real_cluster import ROOT, SERVING, STATE, WORKFLOWS, RealCluster, until
 from sources import MODEL, First, Source, first_release, source
 
 from infra.cluster.places import GATEWAY
@@ -25,6 +26,9 @@ from seatrial.names import kebab
 
 MODELS = ("tiny_a", "tiny_b", "tiny_c")
 REPLICAS = {"tiny_a": 1, "tiny_b": 1, "tiny_c": 2}
+
+GUIDE = ROOT / "docs" / "guides" / "cluster.md"
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -169,11 +173,16 @@ class Releases:
                     return str(parameter["value"])
         return "none"
 
+    def status(self, model: str) -> dict[str, Any]:
+        """What `seatrial status` says of it."""
+        _, status = self.cluster.seatrial("status", model)
+        (shown,) = status["models"]
+        return dict(shown)
+
     def serves(self, model: str, *, version: int) -> None:
         """The version has all traffic, and status says so."""
         until(lambda: self.route(model).get("seatrial.dev/weights") == f"{version}=100", 200, f"{model} v{version}")
-        _, status = self.cluster.seatrial("status", model)
-        (shown,) = status["models"]
+        shown = self.status(model)
         assert (shown["champion"], shown["candidate"]) == (version, None), shown
         assert set(shown["answers"]) == {f"v{version}"}, shown
 
@@ -282,3 +291,23 @@ def test_going_back_needs_no_kserve(cluster: RealCluster, releases: Releases, fi
         releases.serves("tiny_c", version=previous)
     finally:
         cluster.part("start", "kserve")
+
+
+def test_a_person_goes_back_with_kubectl_alone_as_the_guide_says_and_adopts(
+    cluster: RealCluster, releases: Releases, first: None
+) -> None:
+    model, champion = "tiny_b", releases.champion("tiny_b")
+    previous = int(releases.route(model)["seatrial.dev/previous"])
+    cluster.run("bash", "-c", the_guides_patch(model, previous))
+    until(lambda: releases.status(model)["answers"].keys() == {f"v{previous}"}, 30, "the traffic to follow")
+    assert releases.status(model)["champion"] == champion, "the route still says so: a person moved the traffic"
+
+    cluster.done("adopt", model, "--reason", "moved by hand")
+    releases.serves(model, version=previous)
+
+
+def the_guides_patch(model: str, version: int) -> str:
+    """The command of the guide, for this model and version in the place of its example's."""
+    (found,) = re.findall(r"^ *(kubectl -n \S+ patch httproute .*?\}'\s)", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    named = str(found).replace("click_prediction", model).replace("click-prediction", kebab(model))
+    return named.replace(f"{kebab(model)}-v1-", f"{kebab(model)}-v{version}-")

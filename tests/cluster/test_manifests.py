@@ -48,6 +48,21 @@ def test_what_the_overlay_says_is_installed(cluster: RealCluster) -> None:
     assert len(there.splitlines()) == len(objects)
 
 
+def test_an_upgrade_with_nothing_new_would_change_nothing(cluster: RealCluster) -> None:
+    """The guide's look before an upgrade."""
+    assert (
+        cluster.kubectl("diff", "--server-side", "--field-manager=seatrial-install", "-k", str(STATE / "overlay")) == ""
+    )
+
+
+def test_the_look_before_everything_is_removed_names_the_namespaces(cluster: RealCluster) -> None:
+    """The guide's look before an uninstall."""
+    said = cluster.kubectl("delete", "--dry-run=server", "--ignore-not-found", "-k", str(STATE / "overlay"))
+    assert {f'namespace "{WORKFLOWS}"', f'namespace "{SERVING}"'} <= {
+        line.partition(" deleted")[0].partition(" (")[0] for line in said.splitlines()
+    }
+
+
 def test_every_image_that_a_workflow_names_is_pinned(cluster: RealCluster) -> None:
     images = [image for found in rendered(cluster, str(STATE / "overlay")) for image in _images(found)]
     assert len(images) >= 9
