@@ -18,7 +18,7 @@ UV := .seatrial/uv/bin/uv
 ENVIRONMENT := .venv/.locked
 BIN := .venv/bin
 
-.PHONY: help run test check render down bench lock clean programs test-cluster cluster-up cluster-down cluster-shell
+.PHONY: help run test check render down bench bench-cluster lock clean programs test-cluster cluster-up cluster-down cluster-shell
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -57,8 +57,9 @@ cluster-up: programs ## A real Kubernetes with Argo, KServe and seatrial in a ne
 
 # The host is as it was, whatever became of the tests.
 test-cluster: $(ENVIRONMENT) ## Releases and failures on the real cluster, which is brought up and taken down
+	@$(BIN)/python tests/cluster/downloads.py
 	@trap '$(BIN)/python -m infra.cluster down' EXIT; $(MAKE) --no-print-directory cluster-up; \
-	  $(BIN)/python -m infra.cluster exec -- $(BIN)/pytest -n 3 --dist loadfile -m cluster tests/cluster
+	  $(BIN)/python -m infra.cluster exec -- $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m cluster tests/cluster
 
 cluster-down: ## End the cluster: the host is as it was, what it stored stays
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.cluster down; else echo "nothing was running"; fi
@@ -68,6 +69,11 @@ cluster-shell: ## A shell inside the cluster's network: kubectl, argo and ctr at
 
 bench: $(ENVIRONMENT) ## Measure, and write docs/benchmarks.md
 	$(BIN)/python -m bench
+
+bench-cluster: $(ENVIRONMENT) ## Our pipeline beside plain YAML, on the real cluster; writes docs/benchmarks-cluster.md
+	@$(BIN)/python tests/cluster/downloads.py
+	@trap '$(BIN)/python -m infra.cluster down' EXIT; $(MAKE) --no-print-directory cluster-up; \
+	  PYTHONPATH=tests/cluster $(BIN)/python -m infra.cluster exec -- $(BIN)/python -m bench.in_cluster
 
 lock: $(UV) ## Resolve the locks anew
 	UV=$(UV) bash locks/compile.sh

@@ -57,7 +57,8 @@ def build(cache: Path, versions: Versions, say: Say) -> Programs:
         missing = [recipe for recipe in todo if not _folder(cache, recipe, versions).is_dir()]
         if any(recipe in RECIPES for recipe in missing):
             toolchain.require(versions.go)
-        for recipe in missing:
+        for number, recipe in enumerate(missing, 1):
+            say(f"building {_folder(cache, recipe, versions).name}, {number} of {len(missing)}")
             _make(recipe, cache, versions, say)
     return found(cache, versions)
 

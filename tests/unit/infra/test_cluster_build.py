@@ -38,7 +38,7 @@ def test_a_part_is_made_once_and_found_from_then_on(tmp_path: Path, made: list[s
     assert again == first
     assert Path(first.program("tool", "tool")).read_text() == "#!/bin/sh\n"
     assert [path.name for path in first.for_people()] == ["tool"]
-    assert said[0].startswith("built tool-")
+    assert [line.partition("tool-")[0] for line in said[:2]] == ["building ", "built "]
 
 
 def test_nothing_of_the_making_is_left(tmp_path: Path, made: list[str]) -> None:
@@ -55,7 +55,7 @@ def test_a_part_that_fails_is_not_in_the_cache(
 
     monkeypatch.setattr(build, "RECIPES", (Recipe("tool", (), fail),))
     with pytest.raises(Unavailable, match="of no use"):
-        build.build(tmp_path, VERSIONS, pytest.fail)
+        build.build(tmp_path, VERSIONS, lambda _: None)
     with pytest.raises(InvalidInput, match=r"not built yet: tool; run `python -m infra\.cluster build`"):
         build.found(tmp_path, VERSIONS)
 
