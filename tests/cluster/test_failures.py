@@ -134,9 +134,9 @@ class Releases:
         layer = manifest["layers"][-1]["digest"].removeprefix("sha256:")
         (blobs / layer[:2] / layer / "data").unlink()
 
-    def serving_pods(self, model: str) -> list[str]:
-        """The model's pods that are ready and stay."""
-        selector = f"seatrial.dev/model={kebab(model)}"
+    def serving_pods(self, model: str, version: int) -> list[str]:
+        """The version's pods that are ready and stay."""
+        selector = f"serving.kserve.io/inferenceservice={kebab(model)}-v{version}"
         listed = self.cluster.kubectl("-n", SERVING, "get", "pods", "-l", selector, "-o", "json")
         return sorted(
             pod["metadata"]["name"]
@@ -219,9 +219,9 @@ def test_two_copies_evicted_one_after_the_other_lose_no_request(
     clean.write_bytes(store.read(papers.key(release.serving(store, model, version).bundle, "replay.jsonl")) or b"")
     with _load.load(gateway=GATEWAY, model=model, clean=clean, marked=None, marker=tmp_path / "no", log=log):
         until(lambda: log.is_file() and log.stat().st_size, 30, "the load")
-        for pod in releases.serving_pods(model):
+        for pod in releases.serving_pods(model, version):
             until(partial(releases.evicted, pod), 120, f"the budget to let {pod} go")
-            until(lambda: len(releases.serving_pods(model)) == REPLICAS[model], 120, "another copy", 0.2)
+            until(lambda: len(releases.serving_pods(model, version)) == REPLICAS[model], 120, "another copy", 0.2)
         time.sleep(3)
     seen = _load.seen(log, version)
     assert seen.requests > 1000
