@@ -86,32 +86,37 @@ class Releases:
         made = self.cluster.kubectl("create", "-o", "json", "-f", "-", given=yaml.safe_dump(manifest))
         return str(json.loads(made)["metadata"]["name"])
 
-    def running_pod(self, workflow: str, template: str) -> str:
+    def running_pod(self, workflow: str, template: str) -> dict[str, Any]:
         """The pod of a step, once it runs."""
-        return str(until(lambda: self._running_pod(workflow, template), 400, f"{template} of {workflow} to run"))
+        what = f"{template} of {workflow} to run"
+        return dict(until(lambda: next(filter(_runs, self.pods(workflow, template)), None), 400, what))
 
-    def _running_pod(self, workflow: str, template: str) -> str:
-        """Its name; empty: it does not run."""
-        selector = f"workflows.argoproj.io/workflow={workflow}"
-        pods = json.loads(self.cluster.kubectl("-n", WORKFLOWS, "get", "pods", "-l", selector, "-o", "json"))["items"]
-        for pod in pods:
-            name = pod["metadata"]["annotations"].get("workflows.argoproj.io/node-name", "")
-            main = [status for status in pod["status"].get("containerStatuses", []) if status["name"] == "main"]
-            if f".{template}" in name and main and "running" in main[0]["state"]:
-                return str(pod["metadata"]["name"])
-        return ""
+    def pods(self, workflow: str, template: str) -> list[dict[str, Any]]:
+        """A step's pods that are there."""
+        selector = f"workflows.argoproj.io/workflow={workflow},seatrial.dev/step={template}"
+        listed = self.cluster.kubectl("-n", WORKFLOWS, "get", "pods", "-l", selector, "-o", "json")
+        return list(json.loads(listed)["items"])
+
+    def lose_pod(self, workflow: str, template: str) -> str:
+        """Delete a step's pod while it runs; its uid."""
+        lost = self.running_pod(workflow, template)["metadata"]
+        self.cluster.kubectl("-n", WORKFLOWS, "delete", "pod", lost["name"], "--grace-period=1", "--wait=false")
+        return str(lost["uid"])
+
+    def was_made_again(self, workflow: str, template: str, lost: str) -> bool:
+        """Another pod than the lost one brought the step to its end.
+
+        Argo makes a pod that it loses early again under the same name and in the same attempt; later the attempt is in
+        Error, or Failed with 143 when the step was told to end and said so, and a second attempt follows.
+        """
+        pods = {pod["metadata"]["uid"]: pod["status"]["phase"] for pod in self.pods(workflow, template)}
+        return pods.get(lost) != "Succeeded" and "Succeeded" in pods.values()
 
     def attempts(self, workflow: str, template: str) -> list[dict[str, Any]]:
         """The nodes of a template's pods, in the order of their start."""
         nodes = self.cluster.workflow(workflow).get("status", {}).get("nodes", {}).values()
         pods = [node for node in nodes if node.get("templateName") == template and node["type"] == "Pod"]
         return sorted(pods, key=lambda node: str(node.get("startedAt")))
-
-    def was_lost_once(self, workflow: str, template: str) -> bool:
-        """The first attempt's pod was lost (Error), or said itself that it was told to end (143); the second did it."""
-        lost, *others = self.attempts(workflow, template)
-        why = lost["phase"] == "Error" or lost.get("outputs", {}).get("exitCode") == "143"
-        return why and [node["phase"] for node in others] == ["Succeeded"]
 
     def node(self, workflow: str, template: str) -> dict[str, Any]:
         """The node of the last attempt; empty: there is none yet."""
@@ -189,6 +194,11 @@ class Releases:
         assert set(shown["answers"]) == {f"v{version}"}, shown
 
 
+def _runs(pod: dict[str, Any]) -> bool:
+    main = [status for status in pod["status"].get("containerStatuses", []) if status["name"] == "main"]
+    return bool(main) and "running" in main[0]["state"]
+
+
 @pytest.fixture(scope="module")
 def releases(
     cluster: RealCluster, repository: Source, graph: Graph, data: str, tmp_path_factory: pytest.TempPathFactory
@@ -200,10 +210,9 @@ def releases(
 def first(cluster: RealCluster, releases: Releases) -> None:
     """All three serve; a's deploy lost its pod on the way."""
     begun = releases.begin(*MODELS)
-    pod = releases.running_pod(begun["tiny_a"], "deploy-model")
-    cluster.kubectl("-n", WORKFLOWS, "delete", "pod", pod, "--grace-period=1", "--wait=false")
+    lost = releases.lose_pod(begun["tiny_a"], "deploy-model")
     assert {model: releases.outcome(name) for model, name in begun.items()} == dict.fromkeys(MODELS, "promoted")
-    assert releases.was_lost_once(begun["tiny_a"], "deploy-model")
+    assert releases.was_made_again(begun["tiny_a"], "deploy-model", lost)
 
 
 def test_a_pod_deleted_in_deploy_costs_an_attempt_and_no_release(releases: Releases, first: None) -> None:
@@ -236,8 +245,7 @@ def test_a_lost_pod_a_restarted_api_server_and_a_restarted_controller_do_not_sto
     for model in MODELS:
         releases.weighted(model)
         if model == MODELS[0]:
-            pod = releases.running_pod(begun["tiny_a"], "run-canary")
-            cluster.kubectl("-n", WORKFLOWS, "delete", "pod", pod, "--grace-period=1", "--wait=false")
+            lost = releases.lose_pod(begun["tiny_a"], "run-canary")
         if model == MODELS[1]:
             cluster.part("restart", "kube-apiserver")
         if model == MODELS[2]:
@@ -246,7 +254,7 @@ def test_a_lost_pod_a_restarted_api_server_and_a_restarted_controller_do_not_sto
         assert releases.outcome(begun[model]) == "promoted", model
         assert releases.champion(model) > before[model]
         releases.serves(model, version=releases.champion(model))
-    assert releases.was_lost_once(begun["tiny_a"], "run-canary")
+    assert releases.was_made_again(begun["tiny_a"], "run-canary", lost)
 
 
 def test_stopped_terminated_or_without_an_image_a_release_leaves_the_champion(
