@@ -59,7 +59,7 @@ cluster-up: programs ## A real Kubernetes with Argo, KServe and seatrial in a ne
 test-cluster: $(ENVIRONMENT) ## Releases and failures on the real cluster, which is brought up and taken down
 	@$(BIN)/python tests/cluster/downloads.py
 	@trap '$(BIN)/python -m infra.cluster down' EXIT; $(MAKE) --no-print-directory cluster-up; \
-	  $(BIN)/python -m infra.cluster exec -- $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m cluster tests/cluster
+	  $(BIN)/python -m infra.cluster exec -- $(BIN)/pytest -v -p no:randomly -n 3 --dist loadfile --no-loadscope-reorder -m cluster tests/cluster
 
 cluster-down: ## End the cluster: the host is as it was, what it stored stays
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.cluster down; else echo "nothing was running"; fi

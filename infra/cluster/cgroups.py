@@ -12,6 +12,9 @@ from seatrial.errors import StepError
 
 ROOT: Final = Path("/sys/fs/cgroup")
 _EMPTY_WITHIN_S: Final = 5.0
+_WEIGHT: Final = 10
+"""Of all pods together, in processes. A node's programs are in a group beside the pods'; here each stands beside it on
+its own, and without a weight all pods would get as much of a busy machine as one of them."""
 
 
 def hierarchies(root: Path = ROOT) -> list[Path]:
@@ -29,6 +32,9 @@ def make(cgroup: str) -> None:
         if tree.name == "cpuset":
             for name in ("cpuset.cpus", "cpuset.mems"):  # version 1 starts without any
                 (folder / name).write_text((tree / name).read_text())
+        for name, of_one in (("cpu.shares", 1024), ("cpu.weight", 100)):  # versions 1 and 2
+            if (folder / name).exists():
+                (folder / name).write_text(str(_WEIGHT * of_one))
         if controllers := _controllers(tree):
             for place in (tree, folder):
                 (place / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))

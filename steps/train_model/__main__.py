@@ -26,7 +26,7 @@ from seatrial.release import Release
 from seatrial.spec import Spec, TrainOnnx, TrainPython
 from steps import _runtime
 from steps._source import spec_of
-from steps.train_model import isolation, logic, returned
+from steps.train_model import archive, isolation, logic, returned
 from steps.train_model.contract import STEP, Inputs, Outputs
 
 
@@ -54,7 +54,7 @@ def run(inputs: Inputs, scratch: Path, tracking: Callable[[], Tracking]) -> Outp
     (scratch / "record.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
     columns = rows.columns(parity, spec.data.features)
     arrays: dict[str, Any] = {f"input__{name}": values for name, values in columns.items()}
-    np.savez(scratch / "answers.npz", answer=answer, **arrays)
+    archive.write(scratch / "answers.npz", {"answer": answer, **arrays})
     run_id = tracker.log(model_name=about.model_name, record=record, files=[scratch / "record.json"])
     _runtime.event("tracked", run_id=run_id)
     return Outputs(run_id=run_id, model=folder, answers=scratch / "answers.npz", record=scratch / "record.json")

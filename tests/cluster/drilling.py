@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from real_cluster import METRICS, ROOT, SERVING, RealCluster
+from real_cluster import METRICS, ROOT, SERVING, RealCluster, until
 from sources import Source
 
 from infra.cluster.places import GATEWAY
@@ -35,7 +35,7 @@ class Drill:
 
 
 def drilled(source: Source, model: str, *, champion: int, data: str, folder: Path, fault: str = "errors") -> Drill:
-    """Release a candidate with `fault` under load."""
+    """Release a candidate with `fault`, under load from its deployment on."""
     cluster = source.cluster
     store = cluster.store()
     served = release.serving(store, model, champion).bundle
@@ -50,14 +50,15 @@ def drilled(source: Source, model: str, *, champion: int, data: str, folder: Pat
     clean.write_bytes(replay)
     if made.marker is not None:
         marked.write_bytes(drills.marked_requests(graph, replay, spec, made.marker))
-    before = _errors(model, champion)
+    before, services = _errors(model, champion), _services(cluster, model)
+    submitted = cluster.started("submit", model, "--data", data, "--revision", revision, "--reason", f"drill: {fault}")
+    until(lambda: _services(cluster, model) - services or submitted.poll() is not None, 600, "the candidate's service")
     with_marker = marked if made.marker else None
     with _load.load(gateway=GATEWAY, model=model, clean=clean, marked=with_marker, marker=marker, log=log):
         over = threading.Event()
         marking = threading.Thread(target=_mark, args=(cluster, model, marker, over), daemon=True)
         marking.start()
-        options = ("--data", data, "--revision", revision, "--reason", f"drill: {fault}")
-        code, said = cluster.seatrial("submit", model, *options)
+        code, said = cluster.printed(submitted)
         over.set()
         marking.join(timeout=10)
         time.sleep(3)
@@ -81,6 +82,11 @@ def _mark(cluster: RealCluster, model: str, marker: Path, over: threading.Event)
             marker.touch()
             return
         time.sleep(0.2)
+
+
+def _services(cluster: RealCluster, model: str) -> set[str]:
+    selector = f"seatrial.dev/model={kebab(model)}"
+    return set(cluster.kubectl("-n", SERVING, "get", "inferenceservices", "-l", selector, "-o", "name").split())
 
 
 def _errors(model: str, version: int) -> int:

@@ -15,7 +15,7 @@ from seatrial import bundle, papers, release
 from seatrial.spec import SPEC_FILE, Spec
 
 CANARY = {
-    "steps": [{"weight": 20, "min_s": 6, "max_s": 60}, {"weight": 50, "min_s": 3, "max_s": 60}],
+    "steps": [{"weight": 20, "min_s": 8, "max_s": 60}, {"weight": 50, "min_s": 3, "max_s": 60}],
     "watch_s": 3,
     "replay_per_s": 400,
 }

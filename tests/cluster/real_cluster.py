@@ -71,11 +71,14 @@ class RealCluster:
         found = self.workflow(name)
         return found if found.get("status", {}).get("phase") in ENDED else None
 
-    def seatrial(self, *arguments: str, within_s: float = 900) -> tuple[int, dict[str, Any]]:
+    def seatrial(self, *arguments: str) -> tuple[int, dict[str, Any]]:
         """Exit code and printed JSON of the person's command."""
-        process = self.started(*arguments)
+        return self.printed(self.started(*arguments))
+
+    def printed(self, process: subprocess.Popen[str], within_s: float = 900) -> tuple[int, dict[str, Any]]:
+        """Exit code and printed JSON of a command that was begun."""
         out, err = process.communicate(timeout=within_s)
-        assert out.strip(), f"seatrial {' '.join(arguments)} printed nothing; stderr: {err[-3000:]}"
+        assert out.strip(), f"{process.args!r} printed nothing; stderr: {err[-3000:]}"
         printed: dict[str, Any] = json.loads(out)
         return process.returncode, printed
 

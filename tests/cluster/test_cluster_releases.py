@@ -14,6 +14,8 @@ from drilling import Drill, drilled
 from real_cluster import ROOT, WORKFLOWS, RealCluster
 from sources import MODEL, First, Source, first_release, source, with_parameter
 
+from seatrial.names import kebab
+
 pytestmark = pytest.mark.long
 
 
@@ -66,7 +68,9 @@ def test_the_same_again_is_unchanged_and_deploys_nothing(
     cluster: RealCluster, promoted: dict[str, Any], data: str
 ) -> None:
     """Submitted as Argo Server's form does it."""
-    services = cluster.kubectl("get", "inferenceservices", "-A", "-o", "name")
+    look = ("get", "inferenceservices", "-A", "-l", f"seatrial.dev/model={kebab(MODEL)}", "-o", "name")
+    services = cluster.kubectl(*look)
+    assert services
     parameters = [f"MODEL_NAME={MODEL}", f"DATA_URI={data}", "REASON=again, from the form"]
     request = {
         "namespace": WORKFLOWS,
@@ -78,7 +82,7 @@ def test_the_same_again_is_unchanged_and_deploys_nothing(
     ended = cluster.ended(name)
     assert ended["status"]["phase"] == "Succeeded"
     assert output(ended, "settle-release", "outcome") == "unchanged"
-    assert cluster.kubectl("get", "inferenceservices", "-A", "-o", "name") == services
+    assert cluster.kubectl(*look) == services
 
 
 def test_the_form_shows_the_models_and_says_what_each_field_is(cluster: RealCluster) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from ready_made import Graph, serving
-from real_cluster import ROOT, SERVING, STATE, WORKFLOWS, RealCluster, until
+from real_cluster import ROOT, SERVING, WORKFLOWS, RealCluster, until
 from sources import MODEL, First, Source, first_release, source
 
 from infra.cluster.places import GATEWAY
@@ -126,18 +127,10 @@ class Releases:
         """When a step's pod began."""
         return str(self.node(workflow, template)["startedAt"])
 
-    def lose_layer(self, workflow: str) -> None:
-        """Let the registry lose the model's layer as soon as the image is pushed: nobody can pull it."""
-
-        def pushed() -> str:
-            outputs = self.node(workflow, "build-image").get("outputs", {}).get("parameters", [])
-            return next((str(one["value"]) for one in outputs if one["name"] == "digest" and one.get("value")), "")
-
-        digest = until(pushed, 400, f"the image of {workflow}", 0.2)
-        blobs = STATE / "data/registry/docker/registry/v2/blobs/sha256"
-        manifest = json.loads((blobs / digest[7:9] / digest[7:] / "data").read_text())
-        layer = manifest["layers"][-1]["digest"].removeprefix("sha256:")
-        (blobs / layer[:2] / layer / "data").unlink()
+    def image(self, workflow: str) -> str:
+        """The digest of the image that a release has pushed; empty: it has not yet."""
+        outputs = self.node(workflow, "build-image").get("outputs", {}).get("parameters", [])
+        return next((str(one.get("value", "")) for one in outputs if one["name"] == "digest"), "")
 
     def serving_pods(self, model: str, version: int) -> list[str]:
         """The version's pods that are ready and stay."""
@@ -158,9 +151,10 @@ class Releases:
         assert "disruption budget" in said or "Success" in said, said
         return "Success" in said
 
-    def weighted(self, model: str) -> None:
-        """Wait until the candidate has weight."""
-        until(lambda: "," in self.route(model).get("seatrial.dev/weights", ""), 400, f"the canary of {model}", 0.2)
+    def has_weight(self, model: str) -> bool:
+        """Whether a candidate has a share of the traffic."""
+        weights = self.route(model).get("seatrial.dev/weights", "")
+        return "," in weights and not weights.endswith("=0")
 
     def route(self, model: str) -> dict[str, str]:
         """Annotations of the model's route."""
@@ -237,74 +231,95 @@ def test_two_copies_evicted_one_after_the_other_lose_no_request(
     assert (seen.lost, seen.failed, seen.wrong) == (0, 0, 0), seen
 
 
-def test_a_lost_pod_a_restarted_api_server_and_a_restarted_controller_do_not_stop_a_canary(
-    cluster: RealCluster, releases: Releases, first: None
-) -> None:
-    before = {model: releases.champion(model) for model in MODELS}
-    begun = releases.begin(*MODELS)
-    for model in MODELS:
-        releases.weighted(model)
-        if model == MODELS[0]:
-            lost = releases.lose_pod(begun["tiny_a"], "run-canary")
-        if model == MODELS[1]:
-            cluster.part("restart", "kube-apiserver")
-        if model == MODELS[2]:
-            cluster.kubectl("-n", "argo", "rollout", "restart", "deployment/workflow-controller")
-    for model in MODELS:
-        assert releases.outcome(begun[model]) == "promoted", model
-        assert releases.champion(model) > before[model]
-        releases.serves(model, version=releases.champion(model))
-    assert releases.was_made_again(begun["tiny_a"], "run-canary", lost)
+@dataclass(frozen=True)
+class Disturbed:
+    """Three canaries at once: a's pod is lost, b is stopped, c terminated; then API server and controller restart."""
+
+    begun: dict[str, str]
+    champions: dict[str, int]
+    """Of before."""
+    lost: str
+    """The uid of a's pod."""
 
 
-def test_stopped_terminated_or_without_an_image_a_release_leaves_the_champion(
-    cluster: RealCluster, releases: Releases, first: None
-) -> None:
+@pytest.fixture(scope="module")
+def disturbed(cluster: RealCluster, releases: Releases, first: None) -> Disturbed:
     champions = {model: releases.champion(model) for model in MODELS}
     begun = releases.begin(*MODELS)
-    releases.lose_layer(begun["tiny_c"])
-    releases.weighted("tiny_a")
-    cluster.run("argo", "stop", "-n", WORKFLOWS, begun["tiny_a"])
-    releases.weighted("tiny_b")
-    cluster.run("argo", "terminate", "-n", WORKFLOWS, begun["tiny_b"])
+    lost = []
+    waiting: dict[str, Callable[[], object]] = {
+        "tiny_a": lambda: lost.append(releases.lose_pod(begun["tiny_a"], "run-canary")),
+        "tiny_b": lambda: cluster.run("argo", "stop", "-n", WORKFLOWS, begun["tiny_b"]),
+        "tiny_c": lambda: cluster.run("argo", "terminate", "-n", WORKFLOWS, begun["tiny_c"]),
+    }
+    while waiting:
+        waiting.pop(until(lambda: next(filter(releases.has_weight, waiting), None), 400, f"{[*waiting]}", 0.2))()
+    cluster.part("restart", "kube-apiserver")
+    cluster.kubectl("-n", "argo", "rollout", "restart", "deployment/workflow-controller")
+    return Disturbed(begun, champions, lost[0])
 
-    assert releases.outcome(begun["tiny_a"]) == "rolled_back"
-    assert releases.outcome(begun["tiny_c"]) == "rolled_back"
-    assert cluster.ended(begun["tiny_b"])["status"]["phase"] == "Failed"
-    for model in MODELS:  # of tiny_b no exit handler ran: the janitor puts it right
-        releases.serves(model, version=champions[model])
 
-
-def test_a_release_that_failed_is_tried_again_from_the_step_that_failed(
-    cluster: RealCluster, releases: Releases, first: None
+def test_a_lost_pod_a_restarted_api_server_and_a_restarted_controller_do_not_stop_a_canary(
+    releases: Releases, disturbed: Disturbed
 ) -> None:
-    name = releases.begin("tiny_c")["tiny_c"]
-    releases.running_pod(name, "package-model")
+    run = disturbed.begun["tiny_a"]
+    assert releases.outcome(run) == "promoted"
+    assert releases.was_made_again(run, "run-canary", disturbed.lost)
+    assert releases.champion("tiny_a") > disturbed.champions["tiny_a"]
+    releases.serves("tiny_a", version=releases.champion("tiny_a"))
+
+
+def test_a_stopped_release_takes_its_candidate_out(releases: Releases, disturbed: Disturbed) -> None:
+    assert releases.outcome(disturbed.begun["tiny_b"]) == "rolled_back"
+    releases.serves("tiny_b", version=disturbed.champions["tiny_b"])
+
+
+def test_the_janitor_takes_out_the_candidate_of_a_terminated_one(
+    cluster: RealCluster, releases: Releases, disturbed: Disturbed
+) -> None:
+    run = disturbed.begun["tiny_c"]
+    assert cluster.ended(run)["status"]["phase"] == "Failed"
+    assert releases.outcome(run) == "none", "no exit handler runs"
+    releases.serves("tiny_c", version=disturbed.champions["tiny_c"])
+
+
+def test_without_its_image_a_candidate_is_refused_and_what_failed_goes_on_from_there(
+    cluster: RealCluster, releases: Releases, disturbed: Disturbed
+) -> None:
+    """The registry is away when c's image is to be pulled and b's to be pushed; then it is back."""
+    champions = {model: releases.champion(model) for model in MODELS}
+    unpulled = releases.begin("tiny_c")["tiny_c"]
+    releases.running_pod(unpulled, "package-model")
+    failed = releases.begin("tiny_b")["tiny_b"]
+    until(lambda: releases.image(unpulled), 400, f"the image of {unpulled}", 0.2)
     cluster.part("stop", "registry")
     try:
-        assert releases.outcome(name) == "failed"
+        assert releases.outcome(unpulled) == "rolled_back"
+        assert releases.outcome(failed) == "failed"
     finally:
         cluster.part("start", "registry")
-    trained = releases.started(name, "train-model")
-    cluster.run("argo", "retry", "-n", WORKFLOWS, name)
-    until(lambda: cluster.workflow(name)["status"].get("phase") == "Running", 30, "the second try")
-    assert releases.outcome(name) == "promoted"
-    assert releases.started(name, "train-model") == trained, "training must not run again"
+    releases.serves("tiny_c", version=champions["tiny_c"])
+
+    trained = releases.started(failed, "train-model")
+    cluster.run("argo", "retry", "-n", WORKFLOWS, failed)
+    until(lambda: cluster.workflow(failed)["status"].get("phase") == "Running", 30, "the second try")
+    assert releases.outcome(failed) == "promoted"
+    assert releases.started(failed, "train-model") == trained, "training must not run again"
+    assert releases.champion("tiny_b") > champions["tiny_b"]
 
 
-def test_going_back_needs_no_kserve(cluster: RealCluster, releases: Releases, first: None) -> None:
-    before = releases.route("tiny_c")
-    previous = int(before["seatrial.dev/previous"])
+def test_going_back_needs_no_kserve(cluster: RealCluster, releases: Releases, disturbed: Disturbed) -> None:
+    previous = int(releases.route("tiny_a")["seatrial.dev/previous"])
     cluster.part("stop", "kserve")
     try:
-        cluster.done("rollback", "tiny_c", "--reason", "KServe is away")
-        releases.serves("tiny_c", version=previous)
+        cluster.done("rollback", "tiny_a", "--reason", "KServe is away")
+        releases.serves("tiny_a", version=previous)
     finally:
         cluster.part("start", "kserve")
 
 
 def test_a_person_goes_back_with_kubectl_alone_as_the_guide_says_and_adopts(
-    cluster: RealCluster, releases: Releases, first: None
+    cluster: RealCluster, releases: Releases, disturbed: Disturbed
 ) -> None:
     model, champion = "tiny_b", releases.champion("tiny_b")
     previous = int(releases.route(model)["seatrial.dev/previous"])

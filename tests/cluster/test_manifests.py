@@ -15,6 +15,12 @@ DRY: Final = (
     "--field-manager=seatrial-test", "-f", "-",
 )  # fmt: skip
 MISSPELT: Final = "misspelt"
+RESTRICTED: Final = {
+    "runAsNonRoot": True,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
 
 
 def rendered(cluster: RealCluster, overlay: str) -> list[dict[str, Any]]:
@@ -99,8 +105,9 @@ def test_a_serving_pod_that_may_become_root_is_refused_and_a_builder_in_the_othe
 
 def test_in_a_small_cluster_a_pod_asks_for_little_and_keeps_its_limits(cluster: RealCluster) -> None:
     amounts = {"cpu": "1", "memory": "4Gi"}
-    wanted = pod(WORKFLOWS, resources={"requests": amounts, "limits": amounts})
-    taken = yaml.safe_load(cluster.kubectl(*DRY, "-o", "yaml", given=yaml.safe_dump(wanted)))
-    resources = taken["spec"]["containers"][0]["resources"]
-    assert resources["limits"] == amounts
-    assert resources["requests"] == {"cpu": "25m", "memory": "64Mi", "ephemeral-storage": "64Mi"}
+    for namespace, cpu in ((WORKFLOWS, "10m"), (SERVING, "60m")):
+        wanted = pod(namespace, resources={"requests": amounts, "limits": amounts}, securityContext=RESTRICTED)
+        taken = yaml.safe_load(cluster.kubectl(*DRY, "-o", "yaml", given=yaml.safe_dump(wanted)))
+        resources = taken["spec"]["containers"][0]["resources"]
+        assert resources["limits"] == amounts
+        assert resources["requests"] == {"cpu": cpu, "memory": "64Mi", "ephemeral-storage": "64Mi"}

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 from kubernetes import client, config
-from real_cluster import RealCluster
+from real_cluster import RealCluster, until
 from rights import GROUPS, OPERATOR, RIGHTS, SERVING, VIEWER, WORKFLOWS, Verbs
 
 from seatrial.adapters import kubernetes
@@ -122,11 +122,20 @@ def resolves(cluster: Cluster) -> None:
         cluster.routes.create(ROUTE)
 
 
-def deploys(cluster: Cluster) -> None:
-    cluster.routes.create(ROUTE)
+def replaced(cluster: Cluster) -> bool:
+    """Whether the route was; false: the gateway wrote its status in between."""
     found = cluster.routes.get("rights-of-nobody")
     assert found is not None
-    cluster.routes.replace("rights-of-nobody", {}, resource_version=found["metadata"]["resourceVersion"])
+    try:
+        cluster.routes.replace("rights-of-nobody", {}, resource_version=found["metadata"]["resourceVersion"])
+    except Conflict:
+        return False
+    return True
+
+
+def deploys(cluster: Cluster) -> None:
+    cluster.routes.create(ROUTE)
+    until(lambda: replaced(cluster), 20, "a route that nobody else changes")
     cluster.services.delete("rights-of-nobody-v1")
     assert cluster.services.get("rights-of-nobody-v1") is None
     with refused():
