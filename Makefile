@@ -12,6 +12,7 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.12 python3.11,$(shell \
   $(p) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' 2>/dev/null && command -v $(p))))
 export UV_PYTHON_DOWNLOADS := never
 export DO_NOT_TRACK := 1
+export PYTHONUNBUFFERED := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 UV := .seatrial/uv/bin/uv
@@ -59,7 +60,7 @@ cluster-up: programs ## A real Kubernetes with Argo, KServe and seatrial in a ne
 test-cluster: $(ENVIRONMENT) ## Releases and failures on the real cluster, which is brought up and taken down
 	@$(BIN)/python tests/cluster/downloads.py
 	@trap '$(BIN)/python -m infra.cluster down' EXIT; $(MAKE) --no-print-directory cluster-up; \
-	  $(BIN)/python -m infra.cluster exec -- $(BIN)/pytest -v -p no:randomly -n 3 --dist loadfile --no-loadscope-reorder -m cluster tests/cluster
+	  $(BIN)/python -m infra.cluster exec -- $(BIN)/pytest -vv -p no:randomly -n 3 --dist loadfile --no-loadscope-reorder -m cluster tests/cluster
 
 cluster-down: ## End the cluster: the host is as it was, what it stored stays
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.cluster down; else echo "nothing was running"; fi

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -71,6 +73,24 @@ def namespace(cluster: RealCluster, request: pytest.FixtureRequest) -> Iterator[
     cluster.kubectl("create", "namespace", name)
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A test that disturbs the cluster runs while no other test of it does, in whichever worker.
+
+    Who waits to be alone holds the turnstile, so that nobody new comes in before.
+    """
+    if CLUSTER_TESTS not in item.path.parents:
+        return (yield)
+    with (
+        Path(tempfile.gettempdir(), "seatrial-cluster-turnstile").open("w") as turnstile,
+        Path(tempfile.gettempdir(), "seatrial-cluster-tests").open("w") as tests,
+    ):
+        fcntl.flock(turnstile, fcntl.LOCK_EX)
+        fcntl.flock(tests, fcntl.LOCK_EX if item.get_closest_marker("disturbs") else fcntl.LOCK_SH)
+        fcntl.flock(turnstile, fcntl.LOCK_UN)
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

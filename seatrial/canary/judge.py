@@ -62,6 +62,13 @@ class Evidence:
             return self.plan.harmless_rate
         return min(LIMIT_MAX, max(self.plan.harmless_rate, self.plan.ratio_max[-1] * self.past.rate))
 
+    def splits_as_before(self, counts: Counts) -> bool:
+        """Whether the requests of this interval were split rather by the weight of the stage before."""
+        if self.stage.kind != "step":
+            return False
+        before = self.stages[self.at - 1].weight if self.at else 0
+        return abs(counts.share - before / 100) < abs(counts.share - self.stage.weight / 100)
+
     def surges(self, counts: Counts) -> bool:
         """Whether the stable arm is in trouble in this interval, so that it does not count towards PASS."""
         return self.stage.kind == "step" and self.past.surges(counts)

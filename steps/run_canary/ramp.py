@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from seatrial.canary import judge, record
 from seatrial.canary.answers import Tally
@@ -29,8 +29,8 @@ from steps.run_canary.attempt import Attempt
 FOLLOW_S: Final = 2.0
 """Seconds until the gateway follows a change at its slowest. Source: Traefik, providersThrottleDuration."""
 FOLLOW_AT_LAST_S: Final = 20.0
-"""Seconds into a stage from which on a gateway that gives the candidate nothing does not split as asked. It may have to
-find its own way back first: a Traefik whose API server restarts has taken 8 s.
+"""Seconds into a stage from which on a gateway that splits as before does not split as asked. It may have to find its
+own way back first: a Traefik whose API server restarts has taken 8 s.
 """
 LEASE_S: Final = 300.0
 """For so long the route says that somebody watches; renewed at half of it, so that a dead watcher is soon known."""
@@ -52,6 +52,8 @@ class Ramp:
     """Id of a replayed request that the candidate answered wrong again and again."""
     _asked_again: set[str] = field(default_factory=set)
     _leased_until: datetime | None = None
+    _follows: Literal["unseen", "late", "yes"] = "unseen"
+    """Whether the gateway splits by the stage's weight."""
 
     def __post_init__(self) -> None:
         self.inputs, self.papers, self.ports = self.attempt.inputs, self.attempt.papers, self.attempt.ports
@@ -100,6 +102,7 @@ class Ramp:
     def _stage(self) -> Ruling:
         stage, clock = self.evidence.stage, self.ports.clock
         self._hold_at(stage.weight)
+        self._follows = "unseen"
         _runtime.event("stage", words=f"{stage.name} to v{self.inputs.version}", weight=stage.weight)
         clock.sleep(FOLLOW_S)
         before, replayed = self._scrape(stage), self.ports.replay.so_far().requests
@@ -145,12 +148,18 @@ class Ramp:
         return between(before, after, stable=self.champion, canary=self.inputs.version, interval_s=self._interval_s)
 
     def _followed(self, counts: Counts | str, elapsed_s: float) -> Counts | str:
-        """The counts, unless the gateway gave the candidate nothing yet: they say nothing of it, nor of the split."""
-        if isinstance(counts, str) or self.evidence.stage.kind != "step":
+        """The counts, unless the gateway still splits as before, or has turned to the new weight within this interval.
+
+        Only what comes before the gateway is first seen to follow is left out, so no share is chosen by its look.
+        """
+        if isinstance(counts, str) or not counts.requests or self._follows == "yes":
             return counts
-        nothing_yet = not (counts.canary_requests or self.evidence.here.canary_requests)
-        waiting = nothing_yet and counts.stable_requests > 0 and elapsed_s < FOLLOW_AT_LAST_S
-        return "the gateway does not follow yet" if waiting else counts
+        late = self.evidence.splits_as_before(counts) and elapsed_s < FOLLOW_AT_LAST_S
+        was, self._follows = self._follows, "late" if late else "yes"
+        if late:
+            return "the gateway does not follow yet"
+        turned = was == "late" and elapsed_s < FOLLOW_AT_LAST_S
+        return "the gateway has just followed" if turned else counts
 
     def _scrape(self, stage: Stage) -> Scrape | None:
         """The gateway's counts; by header it counts nothing, so the replay's own tally stands in. None: away."""

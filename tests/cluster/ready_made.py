@@ -17,7 +17,7 @@ from seatrial.spec import SPEC_FILE, Spec
 CANARY = {
     "steps": [{"weight": 20, "min_s": 8, "max_s": 60}, {"weight": 50, "min_s": 3, "max_s": 60}],
     "watch_s": 3,
-    "replay_per_s": 400,
+    "replay_per_s": 200,
 }
 """Long enough that something can happen to it."""
 READY_WITHIN_S = 45

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,12 +107,12 @@ def test_a_free_value_that_is_no_model_is_refused_in_the_first_step(cluster: Rea
 
 
 def test_the_command_refuses_it_before_anything_is_made(cluster: RealCluster) -> None:
-    before = cluster.kubectl("-n", WORKFLOWS, "get", "workflows", "-o", "name")
+    before = runs_of(cluster, "no_such_model")
     process = cluster.started("submit", "no_such_model")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 78
     assert MODEL in err
-    assert cluster.kubectl("-n", WORKFLOWS, "get", "workflows", "-o", "name") == before
+    assert runs_of(cluster, "no_such_model") == before
 
 
 def test_doubled_rows_are_refused_by_name(
@@ -151,6 +152,17 @@ def test_a_candidate_that_fails_on_traffic_is_rolled_back_and_nothing_else_is_lo
     assert seen.after >= 100, f"v{drill.champion} must answer everything in the end: {seen}"
     assert drill.champion_errors == 0
     assert answering(cluster) == drill.champion
+
+
+def runs_of(cluster: RealCluster, model: str) -> set[str]:
+    """Workflows that were given this MODEL_NAME."""
+    listed = json.loads(cluster.kubectl("-n", WORKFLOWS, "get", "workflows", "-o", "json"))["items"]
+    given = {"name": "MODEL_NAME", "value": model}
+    return {
+        str(run["metadata"]["name"])
+        for run in listed
+        if given in run["spec"].get("arguments", {}).get("parameters", [])
+    }
 
 
 def argo_server(cluster: RealCluster, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -227,6 +227,22 @@ def test_a_gateway_that_follows_late_is_waited_for(world: World) -> None:
     assert check(world.verdict(outputs), "split").decision == "pass"
 
 
+@pytest.mark.parametrize(("before", "turns_at_s"), [(0.0, 10.5), (0.1, 28.5)], ids=["first step", "second step"])
+def test_the_interval_in_which_a_late_gateway_turns_is_not_counted(
+    world: World, before: float, turns_at_s: float
+) -> None:
+    """Of the second step too: until then the gateway splits by the first one's weight."""
+    world.traffic.share = before
+    world.clock.script.append((turns_at_s, lambda: setattr(world.traffic, "share", None)))
+    outputs = world.run()
+    _, looks, _ = entries(outputs)
+    dropped = [look.dropped for look in looks if look.dropped]
+    assert dropped[-1] == "the gateway has just followed"
+    assert set(dropped[:-1]) == {"the gateway does not follow yet"}
+    assert outputs.outcome == "promoted"
+    assert check(world.verdict(outputs), "split").decision == "pass"
+
+
 def test_a_gateway_that_never_follows_is_inconclusive(world: World) -> None:
     world.traffic.share = 0.0
     outputs = world.run()
