@@ -129,7 +129,9 @@ def _here(called: str, version: str | None) -> Found:
         model=model,
         template=template,
         workflow=workflow,
-        ended=_not_over(workflow, told),
+        ended=_not_over(
+            workflow, told, f"it runs, or its runner was killed: `seatrial status {model}` tells who serves"
+        ),
         kept=lambda key: _content(folder / key),
         log=log,
     )
@@ -153,7 +155,7 @@ def _there(place: OnCluster, called: str, version: str | None) -> Found:
         model=model,
         template=ports.template,
         workflow=workflow,
-        ended=_not_over(workflow, _submitting.ended(ports, model, workflow)),
+        ended=_not_over(workflow, _submitting.ended(ports, model, workflow), "it is not over yet"),
         kept=ports.store.read,
         log=log,
     )
@@ -165,10 +167,10 @@ def artifacts(node: Manifest) -> dict[str, str]:
     return {str(one.get("name")): str((one.get("s3") or {}).get("key", "")) for one in given}
 
 
-def _not_over(workflow: Manifest, told: Ended) -> Ended:
+def _not_over(workflow: Manifest, told: Ended, why: str) -> Ended:
     if _runs.phase(workflow) in _runs.OVER:
         return told
-    facts = {**vars(told), "outcome": "running", "version": _version(workflow), "reasons": ("it is not over yet",)}
+    facts = {**vars(told), "outcome": "running", "version": _version(workflow), "reasons": (why,)}
     return Ended(**facts)
 
 

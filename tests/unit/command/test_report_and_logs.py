@@ -241,7 +241,8 @@ def test_a_run_that_is_not_over_says_so(runs: Path, capsys: pytest.CaptureFixtur
     flow["status"]["phase"] = "Running"
     path.write_text(json.dumps(flow))
     facts = json.loads(said(capsys, "report", MODEL, "--json")[1])
-    assert (facts["outcome"], facts["version"], facts["reasons"]) == ("running", 3, ["it is not over yet"])
+    why = f"it runs, or its runner was killed: `seatrial status {MODEL}` tells who serves"
+    assert (facts["outcome"], facts["version"], facts["reasons"]) == ("running", 3, [why])
 
 
 def test_a_run_whose_file_is_broken_spoils_no_other(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
