@@ -94,7 +94,7 @@ def page(told: Told) -> str:
             f"<title>{escape(title)}</title><style>{report.STYLE}{_STYLE}</style></head><body>",
             f'<h1 class="{kind}">{escape(title)}</h1>',
             *(f"<p>{escape(reason)}</p>" for reason in reasons),
-            f"<p><small>{ended.seconds:.0f} s, begun {escape(told.created)}</small></p>",
+            f"<p><small>{_took(ended.seconds)}begun {escape(told.created)}</small></p>",
             "<h2>Steps</h2>",
             *_steps(told.steps),
             "<h2>Gates</h2>",
@@ -169,3 +169,8 @@ def _facts(told: Told) -> Iterator[tuple[str, str]]:
 def _table(rows: Iterable[tuple[str, str]]) -> str:
     cells = (f"<tr><td>{escape(name)}</td><td><code>{escape(value)}</code></td></tr>" for name, value in rows if value)
     return f'<table class="facts-of">{"".join(cells)}</table>'
+
+
+def _took(seconds: float) -> str:
+    """Nothing of a run that is not over."""
+    return f"{seconds:.0f} s, " if seconds else ""
