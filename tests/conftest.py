@@ -101,7 +101,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
             item.add_marker(pytest.mark.cluster)
             item.add_marker(pytest.mark.timeout(1200))
     yield
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items.sort(key=lambda item: -_minutes(item))
+
+
+def _minutes(item: pytest.Item) -> int:
+    """How long the file of a test takes, roughly; what takes longest is begun first."""
+    marker = item.get_closest_marker("long")
+    return 0 if marker is None else (marker.args or (1,))[0]
 
 
 @pytest.hookimpl(trylast=True)

@@ -10,7 +10,7 @@ from wire.argo.record import changed
 LIMIT_S = 600.0
 
 
-@pytest.mark.long
+@pytest.mark.long(4)
 @pytest.mark.timeout(1800)
 def test_the_controller_does_what_was_recorded(cluster: RealCluster) -> None:
     assert changed(all_cases(), kubeconfig=str(cluster.kubeconfig), limit_s=LIMIT_S) == {}

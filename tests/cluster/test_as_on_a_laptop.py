@@ -64,7 +64,7 @@ def layer_there(image: str) -> str:
         return str(client.get(f"/blobs/{config}").json()["rootfs"]["diff_ids"][-1])
 
 
-@pytest.mark.long
+@pytest.mark.long(2)
 def test_the_cluster_and_the_laptop_make_the_same_of_the_same(
     cluster: RealCluster, new_home: Callable[[], Path]
 ) -> None:

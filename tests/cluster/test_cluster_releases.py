@@ -17,7 +17,7 @@ from sources import MODEL, First, Source, first_release, source, with_parameter
 
 from seatrial.names import kebab
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long(6)
 
 
 @pytest.fixture(scope="module")

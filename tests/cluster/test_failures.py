@@ -29,7 +29,7 @@ MODELS = ("tiny_a", "tiny_b", "tiny_c")
 REPLICAS = {"tiny_a": 1, "tiny_b": 1, "tiny_c": 2}
 
 GUIDE = ROOT / "docs" / "guides" / "cluster.md"
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long(12)
 disturbs = pytest.mark.disturbs
 
 

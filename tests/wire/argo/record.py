@@ -154,7 +154,7 @@ class Recorder:
                     self.rejected |= {s.name: fault for s in case.submissions}
         self.open = [submission for submission in self.open if submission.name not in self.rejected]
         ends = time.monotonic() + limit_s
-        while (self.open or self._running()) and time.monotonic() < ends:
+        while (any(map(self._awaits, self.open)) or self._running()) and time.monotonic() < ends:
             self.seen = self.cluster.workflows()
             self._look()
             self._submit()
@@ -210,6 +210,11 @@ class Recorder:
                     self.rejected[submission.name] = fault
                 else:
                     self.seen[submission.name] = made
+
+    def _awaits(self, submission: Submission) -> bool:
+        """Whether it can still be submitted; not when what it was to run beside is over and was not seen to run."""
+        beside = submission.annotation("submit-once-running").partition(".")[0]
+        return self.seen.get(beside, {}).get("status", {}).get("phase") not in OVER
 
     def _may(self, submission: Submission, places: int) -> bool:
         """One that another waits for does not wait for a place."""
