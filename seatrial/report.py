@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from typing import Final
 
 from seatrial import digests
 from seatrial.verdict import Check, Fact, Verdict
 
 _WORDS = {"pass": "passed", "fail": "failed", "inconclusive": "could not be decided"}
 _ORDER = ("fail", "inconclusive", "pass")
-_STYLE = """
+STYLE: Final = """
 :root{color-scheme:light dark;--ok:#1a7f37;--no:#cf222e;--wait:#9a6700;--line:#8884}
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem;overflow-wrap:anywhere}
 h1{font-size:1.4rem;margin:.2rem 0}h2{font-size:1.15rem;margin:1.6rem 0 .4rem}
@@ -23,6 +24,7 @@ border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:normal}code
 border-bottom:1px solid var(--line)}.checks td{display:block;border:0;padding:.1rem 0}
 .checks td:first-child{font-weight:600}.checks td:empty{display:none}}
 """
+"""Of every page of ours."""
 
 
 def page(verdict: Verdict, *, sections: Iterable[tuple[str, str]] = ()) -> str:
@@ -38,7 +40,7 @@ def page(verdict: Verdict, *, sections: Iterable[tuple[str, str]] = ()) -> str:
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
         '<meta name=viewport content="width=device-width,initial-scale=1">',
-        f"<title>{escape(title)}</title><style>{_STYLE}</style>",
+        f"<title>{escape(title)}</title><style>{STYLE}</style>",
         f"<h1 class={verdict.decision}>{escape(title)}</h1><p>{escape(reason)}</p>",
         "<h2>Checks</h2><table class=checks><tr><th>Check<th>Decision<th>Why<th>Evidence</tr>",
         *(_row(check) for check in checks),

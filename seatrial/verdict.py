@@ -165,6 +165,23 @@ def verify(envelope: bytes, trusted: Iterable[Ed25519PublicKey]) -> Verdict:
     if not any(name in keys and _signed(keys[name], signature, payload) for name, signature in signatures):
         names = [shortened(name) for name, _ in signatures] or "none"
         raise IntegrityError(f"the verdict has no valid signature of a trusted key {sorted(keys)}; signed by {names}")
+    return _stated(payload)
+
+
+def claimed(envelope: bytes) -> Verdict:
+    """What an envelope says, whoever signed it: to be shown to people; nothing may be decided by it.
+
+    Raises:
+        IntegrityError: It holds no verdict.
+    """
+    try:
+        payload = base64.b64decode(json.loads(envelope)["payload"], validate=True)
+    except (ValueError, KeyError, TypeError, binascii.Error, RecursionError) as error:
+        raise IntegrityError(f"a verdict must be a DSSE envelope; got {shortened(envelope[:80])!r}") from error
+    return _stated(payload)
+
+
+def _stated(payload: bytes) -> Verdict:
     try:
         return Verdict.model_validate_json(digests.canonical(json.loads(payload)["predicate"]))
     except (ValueError, KeyError, TypeError, ValidationError, RecursionError) as error:

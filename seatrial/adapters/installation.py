@@ -15,6 +15,7 @@ from kubernetes import client, config
 
 from seatrial.adapters import kubernetes
 from seatrial.adapters.kubernetes import Cluster, translating
+from seatrial.adapters.pods import PodLogs
 from seatrial.errors import InvalidInput, StepError, shortened
 
 SERVING_NAMESPACE: Final = "SEATRIAL_NAMESPACE"
@@ -30,6 +31,8 @@ class Installation:
     namespace: str
     """Of the services and routes."""
     cluster: Cluster
+    pods: PodLogs
+    """Of the Workflows."""
     store: Mapping[str, str] | StepError
     """Settings and credentials of the store, or why there are none."""
     gateway: Mapping[str, str] | StepError
@@ -82,6 +85,7 @@ def find(
     return Installation(
         namespace=serving,
         cluster=kubernetes.connect(serving, path, workflows_namespace=namespace, context=context),
+        pods=PodLogs(core, namespace),
         store=_or_why(lambda: _store(core, namespace, environment)),
         gateway=_or_why(lambda: _gateway(core, namespace, serving, environment)),
     )

@@ -13,7 +13,19 @@ from typing import Final
 
 import typer
 
-from seatrial.app.commands import drill, history, people, predict, release, render, sandbox, status, submit
+from seatrial.app.commands import (
+    drill,
+    history,
+    logs,
+    people,
+    predict,
+    release,
+    render,
+    report,
+    sandbox,
+    status,
+    submit,
+)
 from seatrial.app.commands._place import home
 from seatrial.errors import InvalidInput, StepError, of_disk, shortened
 
@@ -24,7 +36,7 @@ HELP: Final = """Carry a machine-learning model from its source to production, a
 
 A model is a folder in models/. `release` carries it through every gate, on this machine, against a real Triton, a real
 S3 API, a weighted gateway and MLflow; all of it runs in the sandbox, which `release` starts when it is down. `submit`
-does it on a cluster; status, history, rollback, settle and adopt work there with --context.
+does it on a cluster; status, history, report, logs, rollback, settle and adopt work there with --context.
 
 Example:
     seatrial release cart_abandonment
@@ -54,6 +66,8 @@ for command in (
     submit.submit,
     status.status,
     history.history,
+    report.report,
+    logs.logs,
     predict.predict,
     people.rollback,
     people.settle,

@@ -36,6 +36,8 @@ EXPECTED = {
     "seatrial predict cart_abandonment": [Expected(r".*\bv1\b.*")],
     "sed -i": [Expected(r"")],
     "seatrial drill cart_abandonment --fault errors": [Expected(r"rolled_back cart_abandonment v3 .*")],
+    "seatrial report cart_abandonment": [Expected(r"cart_abandonment-[a-z0-9-]+\.html")],
+    "seatrial logs cart_abandonment run-canary": [Expected(r"(?s).*")],
     "seatrial rollback cart_abandonment": [Expected(r".*\bv1\b.*")],
     "make render": [Expected(r"(?s).*")],
     "make run MODEL_NAME=my_model": [Expected(r"promoted my_model v1 .*")],

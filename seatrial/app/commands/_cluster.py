@@ -10,6 +10,7 @@ from typing import Any
 
 from seatrial.adapters import clock, gateway, installation, s3
 from seatrial.adapters.argo import ArgoWorkflows
+from seatrial.adapters.pods import PodLogs
 from seatrial.app.commands import _runs
 from seatrial.app.commands._place import Place, Say
 from seatrial.app.commands._ports import Ports, in_order, warn
@@ -92,6 +93,11 @@ class OnCluster(Place):
             options=f" --context {self._context}",
             releasing="submit",
         )
+
+    @property
+    def pods(self) -> PodLogs:
+        """What the steps' pods print."""
+        return self._found.pods
 
     def reached(self) -> Remote:
         """Everything that the person may reach."""

@@ -25,6 +25,7 @@ from seatrial.app.views.words import error_in
 from seatrial.errors import InvalidInput
 
 ROLL_OUT: Final = "roll-out"
+RELEASE: Final = TEMPLATES / "release.yaml"
 
 
 def release_template(model: str) -> dict[str, Any]:
@@ -33,18 +34,27 @@ def release_template(model: str) -> dict[str, Any]:
     Raises:
         InvalidInput: It is not there, or was rendered before the model came.
     """
-    path = TEMPLATES / "release.yaml"
-    if not path.is_file():
-        raise InvalidInput(f"{path} is missing: run `make render`")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    template: dict[str, Any] = yaml.load(path.read_bytes(), Loader=loader)  # noqa: S506 - a SafeLoader
+    template = rendered()
     parameters = {entry["name"]: entry for entry in template["spec"]["arguments"]["parameters"]}
     choices = parameters["MODEL_NAME"].get("enum") or []
     if model not in choices:
         raise InvalidInput(
-            f"{path.name} was rendered before {model} came (it knows {', '.join(choices) or 'no model'}): "
+            f"{RELEASE.name} was rendered before {model} came (it knows {', '.join(choices) or 'no model'}): "
             "run `make render` and commit what it writes"
         )
+    return template
+
+
+def rendered() -> dict[str, Any]:
+    """The rendered release.
+
+    Raises:
+        InvalidInput: It is not there.
+    """
+    if not RELEASE.is_file():
+        raise InvalidInput(f"{RELEASE} is missing: run `make render`")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    template: dict[str, Any] = yaml.load(RELEASE.read_bytes(), Loader=loader)  # noqa: S506 - a SafeLoader
     return template
 
 

@@ -52,10 +52,21 @@ def workflow(model: str, given: Mapping[str, str], *, entrypoint: str | None = N
     }
 
 
+def is_release(run: Manifest) -> bool:
+    """Whether a Workflow releases a model, however it was submitted."""
+    ref = (run.get("spec") or {}).get("workflowTemplateRef") or {}
+    return bool(ref.get("name") == TEMPLATE)
+
+
 def is_release_of(run: Manifest, model: str) -> bool:
     """Whether a Workflow releases the model, however it was submitted."""
-    ref = (run.get("spec") or {}).get("workflowTemplateRef") or {}
-    return ref.get("name") == TEMPLATE and history.parameter(run, "MODEL_NAME") == model
+    return is_release(run) and history.parameter(run, "MODEL_NAME") == model
+
+
+def pod(run: str, node: Manifest) -> str:
+    """The pod of a Workflow's node. Source: argo-workflows, workflow/util/pod_name.go, version 2."""
+    template = str(node.get("templateName") or (node.get("templateRef") or {}).get("template", ""))
+    return f"{run}-{template}-{str(node['id']).rpartition('-')[2]}"
 
 
 def phase(run: Manifest) -> str:
@@ -111,6 +122,12 @@ def facts(run: Manifest) -> dict[str, Any]:
         "at": str(status.get("finishedAt") or status.get("startedAt") or run["metadata"].get("creationTimestamp", "")),
         "reasons": why if over else [],
     }
+
+
+def version(run: Manifest) -> int | None:
+    """The version that it is about; None: it never got one."""
+    steps = history.steps(run)
+    return logic.version_of(steps) or _resolved(steps)
 
 
 def seconds(run: Manifest) -> float:

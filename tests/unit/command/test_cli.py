@@ -22,6 +22,8 @@ COMMANDS = (
     "submit",
     "status",
     "history",
+    "report",
+    "logs",
     "predict",
     "rollback",
     "settle",

@@ -28,7 +28,7 @@ NAMESPACE: Final = "seatrial-wire"
 ARGO: Final = {"group": "argoproj.io", "version": "v1alpha1"}
 LIMIT_S: Final = 420.0
 """Seconds that all cases together may take."""
-AT_ONCE: Final = 14
+AT_ONCE: Final = 7
 """Workflows that run at the same time: more only wait for the processors."""
 SUFFIX: Final = "-b2c3d"
 """Of every Workflow's name, which is then no word that a message could hold."""
