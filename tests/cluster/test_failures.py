@@ -281,7 +281,7 @@ def test_a_lost_pod_a_restarted_api_server_and_a_restarted_controller_do_not_sto
 
 @disturbs
 def test_a_stopped_release_takes_its_candidate_out(releases: Releases, disturbed: Disturbed) -> None:
-    """Its exit handler does; where it met the API server's restart Argo gives it no second try, and the janitor does."""
+    """By its exit handler; where that met the API server's restart Argo tries no more, and the janitor does it."""
     assert releases.outcome(disturbed.begun["tiny_b"]) in {"rolled_back", "none"}
     releases.serves("tiny_b", version=disturbed.champions["tiny_b"])
 
